@@ -1,0 +1,2 @@
+rmq_native_test(wire LIBS rmq_wire)
+rmq_native_test(wire_guard LIBS rmq_wire)
