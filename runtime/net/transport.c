@@ -1,0 +1,303 @@
+/* What the core sees of the net: requests by address, one wheel, the events of rmq_io. */
+
+#include "net/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "net/connection.h"
+#include "wire/codes.h"
+#include "wire/frame.h"
+
+/* --- events --- */
+
+static void ignore(void *owner) { (void)owner; }
+static const rmq_io_host nobody = {ignore, ignore};
+
+static void destroy(rmq_transport *t) {
+  size_t at = 0;
+  for (rmq_connection *c; (c = rmq_map_next(t->connections, &at, NULL));) rmq_connection_delete(c);
+  rmq_map_free(t->connections);
+  rmq_buf_free(&t->scratch);
+  t->io->host = &nobody;
+  t->io->owner = NULL;
+  free(t);
+}
+
+void rmq_transport_enter(rmq_transport *t) { t->depth++; }
+
+void rmq_transport_leave(rmq_transport *t) {
+  t->depth--;
+  if (t->freed && t->depth == 0 && t->sockets == 0) destroy(t);
+}
+
+void rmq_connection_touch(rmq_connection *c) {
+  rmq_transport *t = c->transport;
+  if (t->freed) return;
+  if (rmq_link_alone(&c->dirty)) rmq_link_append(&t->dirty, &c->dirty);
+  if (t->flush_asked) return;
+  t->flush_asked = true;
+  t->calls->end_of_turn(t->io);
+}
+
+static void look_at(rmq_connection *c) {
+  rmq_connection_settle(c);
+  if (c->transport->freed) return;
+  if (c->state == RMQ_CONNECTION_OPEN) {
+    rmq_connection_pump(c);
+  } else if (c->state == RMQ_CONNECTION_IDLE && !rmq_link_alone(&c->waiting)) {
+    rmq_connection_begin(c);
+  }
+}
+
+/* What callbacks touch meanwhile has its turn in the next flush, after sockets were looked at: a
+ * done that sends again, and again, must not keep the loop here. */
+static void on_flush(void *owner) {
+  rmq_transport *t = owner;
+  rmq_transport_enter(t);
+  t->flush_asked = false;
+  rmq_link_splice(&t->flushing, &t->dirty);
+  while (!t->freed && !rmq_link_alone(&t->flushing)) {
+    rmq_connection *c = rmq_link_owner(t->flushing.next, rmq_connection, dirty);
+    rmq_link_remove(&c->dirty);
+    look_at(c);
+  }
+  rmq_transport_leave(t);
+}
+
+/* The loop may come late: the machine slept, the process was stopped, a script computed. A reply
+ * that has arrived meanwhile must win against its deadline, so sockets are read first. */
+static void read_before_deadlines(rmq_transport *t) {
+  size_t at = 0;
+  for (rmq_connection *c; (c = rmq_map_next(t->connections, &at, NULL));) {
+    if (!rmq_link_alone(&c->sent)) rmq_link_append(&t->late, &c->late);
+  }
+  while (!rmq_link_alone(&t->late)) {
+    rmq_connection *c = rmq_link_owner(t->late.next, rmq_connection, late);
+    rmq_link_remove(&c->late);
+    if (c->state == RMQ_CONNECTION_OPEN) rmq_connection_read(c, true);
+  }
+}
+
+static void on_wake(void *owner) {
+  rmq_transport *t = owner;
+  if (t->freed) return;
+  rmq_transport_enter(t);
+  t->wake_time.us = INT64_MIN; /* nothing set meanwhile needs a wake of its own */
+  rmq_mono now = rmq_transport_now(t);
+  if (rmq_wheel_next(t->wheel).us <= now.us) read_before_deadlines(t);
+  if (!t->freed) rmq_wheel_advance(t->wheel, now);
+  if (!t->freed) {
+    t->wake_time = rmq_wheel_next(t->wheel);
+    t->calls->wake_at(t->io, t->wake_time);
+  }
+  rmq_transport_leave(t);
+}
+
+static const rmq_io_host host = {on_wake, on_flush};
+
+/* --- the transport --- */
+
+rmq_transport *rmq_transport_new(const rmq_transport_config *config) {
+  rmq_transport *t = rmq_alloc_zero(1, sizeof *t);
+  t->config = *config;
+  t->io = config->io;
+  t->calls = t->io->calls;
+  t->io->host = &host;
+  t->io->owner = t;
+  t->wheel = rmq_wheel_new(rmq_transport_now(t));
+  t->connections = rmq_map_new(t->calls->random(t->io));
+  t->wake_time = RMQ_NEVER;
+  rmq_link_init(&t->dirty);
+  rmq_link_init(&t->flushing);
+  rmq_link_init(&t->late);
+  return t;
+}
+
+static void drop_all(rmq_link *list) {
+  while (!rmq_link_alone(list)) {
+    rmq_request_detach(rmq_link_owner(list->next, rmq_request, link));
+  }
+}
+
+void rmq_transport_free(rmq_transport *t) {
+  if (!t || t->freed) return;
+  rmq_transport_enter(t);
+  t->freed = true;
+  size_t at = 0;
+  for (rmq_connection *c; (c = rmq_map_next(t->connections, &at, NULL));) {
+    rmq_connection_stop(c);
+    drop_all(&c->waiting);
+    drop_all(&c->sent);
+    drop_all(&c->leaving);
+    drop_all(&c->doomed);
+    rmq_transport_timer_stop(t, &c->timer);
+  }
+  t->calls->wake_at(t->io, RMQ_NEVER);
+  rmq_wheel_free(t->wheel);
+  t->wheel = NULL;
+  rmq_transport_leave(t);
+}
+
+static rmq_connection *connection_of(rmq_transport *t, const char *addr) {
+  rmq_slice key = rmq_slice_text(addr);
+  rmq_connection *c = rmq_map_get(t->connections, key);
+  if (!c) {
+    c = rmq_connection_new(t, key);
+    rmq_map_set(t->connections, key, c);
+  }
+  return c;
+}
+
+/* --- requests --- */
+
+void rmq_request_end(rmq_request *request, int status, const rmq_header *header, rmq_slice body,
+                     const char *why) {
+  rmq_connection *c = request->connection;
+  bool encoded = request->end_at > 0;
+  rmq_outcome outcome = {.status = status,
+                         .header = header,
+                         .body = body,
+                         .written = encoded && c->written > request->start_at,
+                         .detail = why,
+                         .remote = c->remote};
+  request->connection = NULL;
+  request->done(request, &outcome);
+}
+
+void rmq_request_detach(rmq_request *request) {
+  rmq_connection *c = request->connection;
+  if (request->state == RMQ_REQUEST_SENT) rmq_pending_remove(&c->pending, request->opaque);
+  rmq_link_remove(&request->link);
+  rmq_transport_timer_stop(c->transport, &request->timer);
+  request->state = RMQ_REQUEST_FREE;
+  c->transport->stats.pending--;
+}
+
+static const char *what_it_waits_for(const rmq_connection *c) {
+  switch (c->state) {
+    case RMQ_CONNECTION_RESOLVING:
+      return "the host name is still being resolved";
+    case RMQ_CONNECTION_CONNECTING:
+      return "still connecting";
+    case RMQ_CONNECTION_PAUSING:
+      return "pausing before the next try";
+    case RMQ_CONNECTION_CLOSING:
+      return "the last connection is still being closed";
+    default:
+      return "not yet connecting";
+  }
+}
+
+static void end_unsent(rmq_request *request, int64_t ms) {
+  rmq_connection *c = request->connection;
+  char why[RMQ_REASON_TEXT + 128];
+  int status = RMQ_ECONNECT;
+  if (c->state == RMQ_CONNECTION_OPEN) {
+    status = RMQ_ETIMEOUT;
+    snprintf(why, sizeof why, "the connection took no more data for %lld ms", (long long)ms);
+  } else {
+    snprintf(why, sizeof why, "no connection within %lld ms (%s)%s%s", (long long)ms,
+             what_it_waits_for(c), c->reason[0] ? "; before: " : "", c->reason);
+  }
+  rmq_request_detach(request);
+  rmq_request_end(request, status, NULL, rmq_slice_make(NULL, 0), why);
+}
+
+static void on_deadline(rmq_timer *timer) {
+  rmq_request *request = rmq_link_owner(timer, rmq_request, timer);
+  rmq_connection *c = request->connection;
+  int64_t ms = rmq_mono_diff_ms(rmq_transport_now(c->transport), request->written_at);
+  c->transport->stats.timeouts++;
+  if (request->state == RMQ_REQUEST_WAITING) {
+    end_unsent(request, ms);
+    return;
+  }
+  char why[128];
+  bool dead = c->read_at.us <= request->written_at.us;
+  snprintf(why, sizeof why, "no %s within %lld ms%s", request->oneway ? "room to send" : "reply",
+           (long long)ms, dead ? ", and nothing else came on the connection: it is closed" : "");
+  rmq_request_detach(request);
+  if (dead) {
+    rmq_connection_count_failure(c);
+    rmq_connection_stop(c);
+    rmq_connection_doom(c, RMQ_ECLOSED, "closed because the other side does not answer");
+  }
+  rmq_request_end(request, RMQ_ETIMEOUT, NULL, rmq_slice_make(NULL, 0), why);
+  if (dead) rmq_connection_settle(c);
+}
+
+void rmq_transport_invoke(rmq_transport *t, const char *addr, rmq_request *request) {
+  rmq_connection *c = connection_of(t, addr);
+  rmq_link_init(&request->link);
+  rmq_timer_init(&request->timer, on_deadline);
+  request->connection = c;
+  request->end_at = request->start_at = 0;
+  t->stats.pending++;
+  rmq_transport_timer(t, &request->timer, request->deadline);
+  rmq_mono now = rmq_transport_now(t);
+  if (rmq_connection_has_room(c) && rmq_mono_before(now, request->deadline)) {
+    rmq_connection_send(c, request);
+    return;
+  }
+  request->state = RMQ_REQUEST_WAITING;
+  request->written_at = now; /* until it is encoded: since when it waits */
+  rmq_link_append(&c->waiting, &request->link);
+  /* Without room the socket's next event goes on. With room, this one waits behind one whose
+   * time is over and which is about to go. */
+  if (c->state == RMQ_CONNECTION_IDLE || (c->state == RMQ_CONNECTION_OPEN && !c->wants_write)) {
+    rmq_connection_touch(c);
+  }
+}
+
+void rmq_transport_cancel(rmq_transport *t, rmq_request *request) {
+  (void)t;
+  if (request->state == RMQ_REQUEST_FREE) return;
+  rmq_request_detach(request);
+  request->connection = NULL;
+}
+
+void rmq_transport_answer(rmq_transport *t, const rmq_header *request, int32_t code,
+                          rmq_slice remark) {
+  rmq_connection *c = t->from;
+  if (!c || c->state != RMQ_CONNECTION_OPEN) return;
+  rmq_command command = rmq_command_request(code, request->opaque, RMQ_FLAG_RESPONSE);
+  command.remark = remark;
+  rmq_frame_writer writer;
+  rmq_frame_begin(&writer, &c->out, t->config.serialize, &command);
+  rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
+  rmq_connection_touch(c);
+}
+
+void rmq_transport_close(rmq_transport *t, const char *addr) {
+  rmq_connection *c = rmq_map_get(t->connections, rmq_slice_text(addr));
+  if (!c) return;
+  if (c->state != RMQ_CONNECTION_IDLE && c->state != RMQ_CONNECTION_CLOSING) {
+    rmq_connection_stop(c);
+  }
+  rmq_connection_doom(c, RMQ_ECLOSED, "closed by this side");
+  rmq_connection_touch(c); /* done comes at the end of the turn, not from in here */
+}
+
+bool rmq_transport_is_connected(const rmq_transport *t, const char *addr) {
+  rmq_connection *c = rmq_map_get(t->connections, rmq_slice_text(addr));
+  return c && c->state == RMQ_CONNECTION_OPEN && !c->write_error;
+}
+
+/* --- time and the rest --- */
+
+void rmq_transport_timer(rmq_transport *t, rmq_timer *timer, rmq_mono at) {
+  rmq_timer_set(t->wheel, timer, at);
+  if (at.us >= t->wake_time.us) return;
+  t->wake_time = at;
+  t->calls->wake_at(t->io, at);
+}
+
+void rmq_transport_timer_stop(rmq_transport *t, rmq_timer *timer) {
+  rmq_timer_stop(t->wheel, timer);
+}
+
+rmq_mono rmq_transport_now(const rmq_transport *t) { return t->calls->now(t->io); }
+rmq_io *rmq_transport_io(const rmq_transport *t) { return t->io; }
+const rmq_transport_stats *rmq_transport_stats_of(const rmq_transport *t) { return &t->stats; }

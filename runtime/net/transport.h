@@ -1,0 +1,107 @@
+#ifndef RMQ_NET_TRANSPORT_H
+#define RMQ_NET_TRANSPORT_H
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/wheel.h"
+#include "net/io.h"
+#include "wire/header.h"
+
+/* The remoting client of one producer: one connection per address, opened when first needed;
+ * requests pipelined on it and answered in any order; one timer wheel for everything that the
+ * producer times.
+ *
+ * A request that finds its connection not yet made, or with too much unsent, waits there
+ * unencoded, so one that is given up in time has certainly not been sent. */
+typedef struct rmq_transport rmq_transport;
+typedef struct rmq_connection rmq_connection;
+
+/* How a request ended. Valid during `done` only. */
+typedef struct rmq_outcome {
+  /* RMQ_OK: a reply came (or, oneway, its bytes are with the kernel); else RMQ_ETIMEOUT,
+   * RMQ_ECONNECT, RMQ_ECLOSED, RMQ_ELOOKUP or RMQ_EPROTO. */
+  int status;
+  const rmq_header *header; /* of the reply, or NULL */
+  rmq_slice body;           /* of the reply */
+  bool written;             /* some of the request may have reached the peer */
+  const char *detail;       /* why, for a person: "connection refused"; "" when OK */
+  const char *remote;       /* the address in numbers when it is known, else "" */
+} rmq_outcome;
+
+typedef struct rmq_request rmq_request;
+
+/* All zero before it is invoked for the first time. */
+struct rmq_request {
+  /* Set by the caller, and unchanged until done. */
+  /* Appends the frame. Called at most once, when the connection is ready for it; must not call the
+   * transport. */
+  void (*encode)(rmq_request *request, rmq_buf *out, int32_t opaque);
+  /* Called exactly once, never from inside rmq_transport_invoke, unless the request is
+   * cancelled. The request is the caller's again: it may be freed or invoked anew from inside. */
+  void (*done)(rmq_request *request, const rmq_outcome *outcome);
+  rmq_mono deadline;
+  bool oneway;
+
+  /* The transport's. */
+  uint8_t state; /* where it is: waiting, sent, ... */
+  int32_t opaque;
+  rmq_link link; /* in one of the connection's lists */
+  rmq_timer timer;
+  rmq_connection *connection;
+  uint64_t start_at;   /* the position of its first byte in the connection's stream */
+  uint64_t end_at;     /* the position after its last byte; 0: not encoded */
+  rmq_mono written_at; /* when it was encoded; before that, since when it waits */
+};
+
+typedef struct rmq_transport_config {
+  rmq_io *io; /* must outlive the transport; its host and owner are set by it */
+  const rmq_log *log;
+  rmq_serialize serialize;    /* of what the transport itself answers */
+  int64_t connect_timeout_ms; /* 3000 */
+  int64_t idle_timeout_ms;    /* 120000: a connection without traffic is closed; 0: never */
+  /* A connection to this address stands. Comes before anything that waits is encoded, so requests
+   * invoked on it from inside (a heartbeat) go first. NULL: nobody asks. */
+  void (*connected)(void *owner, const char *addr);
+  /* A request from the peer. True when it was taken care of (see rmq_transport_answer); false
+   * lets the transport answer REQUEST_CODE_NOT_SUPPORTED, unless it is oneway. NULL: always
+   * false. */
+  bool (*received)(void *owner, const char *addr, const rmq_header *header, rmq_slice body);
+  void *owner;
+} rmq_transport_config;
+
+typedef struct rmq_transport_stats {
+  uint64_t requests, replies, late_replies, timeouts, bytes_written, bytes_read, writes, reads;
+  uint64_t connects, connect_failures, closed_by_peer;
+  size_t connections, pending; /* now */
+} rmq_transport_stats;
+
+rmq_transport *rmq_transport_new(const rmq_transport_config *config);
+
+/* Closes all connections; pending requests are dropped without `done`. The memory goes when the
+ * last `closed` event has come. */
+void rmq_transport_free(rmq_transport *transport);
+
+/* Sends a request to "host:port" (a DNS name is resolved each time a connection is made). */
+void rmq_transport_invoke(rmq_transport *transport, const char *addr, rmq_request *request);
+
+/* Gives a request up: `done` will not come, a late reply is counted and dropped. */
+void rmq_transport_cancel(rmq_transport *transport, rmq_request *request);
+
+/* Answers a request of the peer from inside `received`, on the connection that it came on. */
+void rmq_transport_answer(rmq_transport *transport, const rmq_header *request, int32_t code,
+                          rmq_slice remark);
+
+/* Closes the connection to an address; what is pending on it fails with RMQ_ECLOSED. */
+void rmq_transport_close(rmq_transport *transport, const char *addr);
+
+/* True when there is a connection to the address that works. */
+bool rmq_transport_is_connected(const rmq_transport *transport, const char *addr);
+
+/* The wheel and the clock, for whoever times something in the same producer. */
+void rmq_transport_timer(rmq_transport *transport, rmq_timer *timer, rmq_mono at);
+void rmq_transport_timer_stop(rmq_transport *transport, rmq_timer *timer);
+rmq_mono rmq_transport_now(const rmq_transport *transport);
+rmq_io *rmq_transport_io(const rmq_transport *transport);
+const rmq_transport_stats *rmq_transport_stats_of(const rmq_transport *transport);
+
+#endif

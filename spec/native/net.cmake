@@ -1,0 +1,6 @@
+rmq_native_test(net LIBS rmq_net)
+rmq_native_test(net_transport LIBS rmq_net)
+target_sources(test_net_transport PRIVATE fake_io.c)
+rmq_native_test(net_failure LIBS rmq_net)
+target_sources(test_net_failure PRIVATE fake_io.c)
+rmq_native_test(net_uv LIBS rmq_net_uv)
