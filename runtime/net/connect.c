@@ -77,7 +77,11 @@ static void forget(rmq_connection *c) {
     rest(c);
     return;
   }
-  rmq_map_remove(c->transport->connections, rmq_slice_text(c->addr));
+  rmq_transport *t = c->transport;
+  rmq_map_remove(t->connections, rmq_slice_text(c->addr));
+  for (int i = 0; i < RMQ_RECENT; i++) {
+    if (t->recent[i] == c) t->recent[i] = NULL;
+  }
   rmq_connection_delete(c);
 }
 

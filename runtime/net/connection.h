@@ -84,12 +84,17 @@ struct rmq_connection {
   char reason[RMQ_REASON_TEXT]; /* why the last try or connection ended, "" before */
 };
 
+enum { RMQ_RECENT = 8 };
+
 struct rmq_transport {
   rmq_transport_config config;
   rmq_io *io;
   const rmq_io_calls *calls;
   rmq_wheel *wheel;
   rmq_map *connections;
+  /* The connections used last, each in the place that the pointer to its address picks: whoever
+   * sends a lot passes the same text again and again, and comparing is cheaper than hashing. */
+  rmq_connection *recent[RMQ_RECENT];
   rmq_mono wake_time;   /* what wake_at was told */
   rmq_link dirty;       /* connections to look at when the turn ends */
   rmq_link flushing;    /* those that are being looked at */

@@ -141,12 +141,15 @@ void rmq_transport_free(rmq_transport *t) {
 }
 
 static rmq_connection *connection_of(rmq_transport *t, const char *addr) {
+  rmq_connection **recent = &t->recent[((uintptr_t)addr >> 4) % RMQ_RECENT];
+  if (*recent && strcmp((*recent)->addr, addr) == 0) return *recent;
   rmq_slice key = rmq_slice_text(addr);
   rmq_connection *c = rmq_map_get(t->connections, key);
   if (!c) {
     c = rmq_connection_new(t, key);
     rmq_map_set(t->connections, key, c);
   }
+  *recent = c;
   return c;
 }
 
@@ -156,10 +159,13 @@ void rmq_request_end(rmq_request *request, int status, const rmq_header *header,
                      const char *why) {
   rmq_connection *c = request->connection;
   bool encoded = request->end_at > 0;
+  /* What an open connection has not written yet it still writes; what one that ended has not
+   * written is thrown away. */
+  bool goes_out = c->state == RMQ_CONNECTION_OPEN;
   rmq_outcome outcome = {.status = status,
                          .header = header,
                          .body = body,
-                         .written = encoded && c->written > request->start_at,
+                         .written = encoded && (goes_out || c->written > request->start_at),
                          .detail = why,
                          .remote = c->remote};
   request->connection = NULL;

@@ -23,7 +23,7 @@ typedef struct rmq_outcome {
   int status;
   const rmq_header *header; /* of the reply, or NULL */
   rmq_slice body;           /* of the reply */
-  bool written;             /* some of the request may have reached the peer */
+  bool written;             /* some of the request may have reached the peer, or still may */
   const char *detail;       /* why, for a person: "connection refused"; "" when OK */
   const char *remote;       /* the address in numbers when it is known, else "" */
 } rmq_outcome;

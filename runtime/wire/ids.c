@@ -83,23 +83,24 @@ static int64_t time_of_next(const rmq_id_maker *maker, int64_t now_ms) {
   return maker->used_in_ms < IDS_IN_ONE_MS ? last : last + 1;
 }
 
+/* Goes on to another millisecond. */
+static void use_time(rmq_id_maker *maker, int64_t ms) {
+  if (ms >= maker->month_end_ms) enter_month(maker, ms);
+  maker->used_ms = ms - maker->month_start_ms;
+  maker->used_in_ms = 0;
+  write_hex_number(maker->prefix + maker->prefix_len, (uint64_t)maker->used_ms, 4);
+}
+
 int rmq_id_next(rmq_id_maker *maker, rmq_wall now, char out[RMQ_UNIQUE_ID_MAX]) {
   int64_t ms = time_of_next(maker, now.ms < 0 ? 0 : now.ms);
-  if (ms >= maker->month_end_ms) {
-    enter_month(maker, ms);
-    maker->used_ms = ms - maker->month_start_ms;
-    maker->used_in_ms = 0;
-  }
-  if (maker->used_ms != ms - maker->month_start_ms) {
-    maker->used_ms = ms - maker->month_start_ms;
-    maker->used_in_ms = 0;
+  /* A maker that has made none is in no month yet. */
+  if (ms >= maker->month_end_ms || ms != maker->month_start_ms + maker->used_ms) {
+    use_time(maker, ms);
   }
   maker->used_in_ms++;
-  memcpy(out, maker->prefix, (size_t)maker->prefix_len);
-  char *at = out + maker->prefix_len;
-  at = write_hex_number(at, (uint64_t)maker->used_ms, 4);
-  at = write_hex_number(at, maker->counter++, 2);
-  return (int)(at - out);
+  size_t len = (size_t)maker->prefix_len + 8;
+  memcpy(out, maker->prefix, len);
+  return (int)(write_hex_number(out + len, maker->counter++, 2) - out);
 }
 
 int rmq_offset_id_encode(const rmq_offset_id *id, char out[RMQ_UNIQUE_ID_MAX]) {

@@ -22,8 +22,8 @@ typedef struct rmq_identity {
  * counter has gone round within one millisecond the next millisecond is used, when the clock steps back the last
  * time is kept, and when the month changes the tag does too. */
 typedef struct rmq_id_maker {
-  char prefix[RMQ_UNIQUE_ID_MAX]; /* hex of ip, pid, tag; its length is prefix_len */
-  int prefix_len;
+  char prefix[RMQ_UNIQUE_ID_MAX]; /* hex of ip, pid, tag, and the last id's time */
+  int prefix_len;                 /* without the time */
   rmq_identity identity;
   int64_t month_start_ms; /* of the current month, wall clock */
   int64_t month_end_ms;

@@ -23,11 +23,13 @@ int rmq_number_i64(rmq_slice text, int64_t *out) {
   if (at == end) return RMQ_EPROTO;
   /* A negative number may be one larger than a positive one. */
   uint64_t limit = (uint64_t)INT64_MAX + (negative ? 1 : 0);
+  /* Below this any digit fits; the exact bound, with its division, is for the last one only. */
+  const uint64_t safe = INT64_MAX / 10;
   uint64_t sum = 0;
   for (; at < end; at++) {
     unsigned digit = (unsigned)(unsigned char)*at - '0';
     if (digit > 9) return RMQ_EPROTO;
-    if (sum > (limit - digit) / 10) return RMQ_EPROTO;
+    if (sum >= safe && sum > (limit - digit) / 10) return RMQ_EPROTO;
     sum = sum * 10 + digit;
   }
   *out = negative ? (int64_t)(0 - sum) : (int64_t)sum;
@@ -43,26 +45,31 @@ int rmq_number_i32(rmq_slice text, int32_t *out) {
   return 0;
 }
 
+static size_t count_digits(uint64_t value) {
+  for (size_t n = 0;; n += 4) {
+    if (value < 10) return n + 1;
+    if (value < 100) return n + 2;
+    if (value < 1000) return n + 3;
+    if (value < 10000) return n + 4;
+    value /= 10000;
+  }
+}
+
 size_t rmq_number_write(char *at, int64_t value) {
-  char *start = at;
   uint64_t rest = (uint64_t)value;
-  if (value < 0) {
-    *at++ = '-';
+  size_t sign = value < 0;
+  if (sign) {
+    *at = '-';
     rest = 0 - rest;
   }
-  if (rest < 10) {
-    *at++ = (char)('0' + rest);
-    return (size_t)(at - start);
-  }
-  char digits[RMQ_NUMBER_MAX];
-  char *first = digits + sizeof digits;
+  size_t len = sign + count_digits(rest);
+  char *first = at + len;
   while (rest >= 10) {
     first -= 2;
     memcpy(first, digit_pairs + rest % 100 * 2, 2);
     rest /= 100;
   }
-  if (rest) *--first = (char)('0' + rest);
-  size_t len = (size_t)(digits + sizeof digits - first);
-  memcpy(at, first, len);
-  return (size_t)(at - start) + len;
+  /* With an even number of digits the pairs have left nothing. */
+  if (first > at + sign) at[sign] = (char)('0' + rest);
+  return len;
 }

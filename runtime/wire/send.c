@@ -32,10 +32,13 @@ static uint8_t *write_name(uint8_t *at, char name) {
   return at + 3;
 }
 
+static uint8_t *copy(uint8_t *at, rmq_slice bytes) {
+  if (bytes.len) memcpy(at, bytes.ptr, bytes.len);
+  return at + bytes.len;
+}
+
 static uint8_t *write_text(uint8_t *at, char name, rmq_slice value) {
-  at = write_u32(write_name(at, name), (uint32_t)value.len);
-  if (value.len) memcpy(at, value.ptr, value.len);
-  return at + value.len;
+  return copy(write_u32(write_name(at, name), (uint32_t)value.len), value);
 }
 
 static uint8_t *write_int(uint8_t *at, char name, int64_t value) {
@@ -48,30 +51,45 @@ static uint8_t *write_bool(uint8_t *at, char name, bool value) {
   return write_text(at, name, value ? rmq_slice_make("true", 4) : rmq_slice_make("false", 5));
 }
 
-static uint8_t *write_fields(uint8_t *at, const rmq_send_header *header) {
+/* The fields that are the same in all messages of a topic. The order of fields means nothing, so
+ * they may stand in one piece before the others. */
+static uint8_t *write_fixed(uint8_t *at, const rmq_send_header *header) {
   at = write_text(at, 'a', header->producer_group);
   at = write_text(at, 'b', header->topic);
   at = write_text(at, 'c', header->default_topic);
   at = write_int(at, 'd', header->default_topic_queue_nums);
-  at = write_int(at, 'e', header->queue_id);
   at = write_int(at, 'f', header->sys_flag);
-  at = write_int(at, 'g', header->born_timestamp);
-  at = write_int(at, 'h', header->flag);
-  if (header->properties.len) at = write_text(at, 'i', header->properties);
   at = write_int(at, 'j', header->reconsume_times);
   at = write_bool(at, 'k', header->unit_mode);
   if (header->max_reconsume_times != -1) at = write_int(at, 'l', header->max_reconsume_times);
-  at = write_bool(at, 'm', header->batch);
+  return write_bool(at, 'm', header->batch);
+}
+
+static uint8_t *write_fields(uint8_t *at, const rmq_send_header *header) {
+  at = header->fixed.len ? copy(at, header->fixed) : write_fixed(at, header);
+  at = write_int(at, 'e', header->queue_id);
+  at = write_int(at, 'g', header->born_timestamp);
+  at = write_int(at, 'h', header->flag);
+  if (header->properties.len) at = write_text(at, 'i', header->properties);
   if (header->broker_name.len) at = write_text(at, 'n', header->broker_name);
   return at;
+}
+
+/* The room for a header's fields, whichever way they are written. */
+static size_t most_of(const rmq_send_header *header) {
+  return BINARY_MOST + header->producer_group.len + header->topic.len + header->default_topic.len +
+         header->properties.len + header->broker_name.len;
+}
+
+void rmq_send_fixed_encode(rmq_buf *out, const rmq_send_header *header) {
+  uint8_t *at = rmq_buf_reserve(out, most_of(header));
+  rmq_buf_commit(out, (size_t)(write_fixed(at, header) - at));
 }
 
 /* The hot path: one reservation, then everything is written where it stays. */
 static void encode_binary(rmq_buf *out, int32_t code, int32_t opaque, int32_t flag,
                           const rmq_send_header *header, rmq_slice body) {
-  size_t texts = header->producer_group.len + header->topic.len + header->default_topic.len +
-                 header->properties.len + header->broker_name.len;
-  uint8_t *start = rmq_buf_reserve(out, BINARY_MOST + texts + body.len);
+  uint8_t *start = rmq_buf_reserve(out, most_of(header) + body.len);
   uint8_t *at = start + 8;
   at = write_u16(at, (uint32_t)code);
   *at++ = RMQ_LANGUAGE_OTHER;
@@ -83,8 +101,7 @@ static void encode_binary(rmq_buf *out, int32_t code, int32_t opaque, int32_t fl
   at = write_fields(at + 4, header);
   write_u32(ext, (uint32_t)(at - ext - 4));
   uint32_t header_len = (uint32_t)(at - start - 8);
-  if (body.len) memcpy(at, body.ptr, body.len);
-  at += body.len;
+  at = copy(at, body);
   write_u32(start, (uint32_t)(at - start - 4));
   write_u32(start + 4, (uint32_t)RMQ_SERIALIZE_ROCKETMQ << 24 | header_len);
   rmq_buf_commit(out, (size_t)(at - start));
@@ -234,6 +251,7 @@ int rmq_send_header_decode(const rmq_header *header, rmq_send_header *out, const
   out->max_reconsume_times = optional_i32(&reader, &field_max_reconsume, -1);
   out->batch = optional_bool(&reader, &field_batch);
   out->broker_name = optional_text(&reader, &field_broker);
+  out->fixed = rmq_slice_make(NULL, 0);
   if (!reader.missing) return 0;
   *missing = reader.missing;
   return RMQ_EPROTO;

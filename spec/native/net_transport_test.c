@@ -185,6 +185,34 @@ static void what_cannot_be_sent_waits_unencoded(void) {
   finish();
 }
 
+/* Its bytes cannot be taken out of the stream any more: whoever asked must not think that the other side will
+ * never see them. */
+static void what_is_encoded_and_late_goes_out_all_the_same(void) {
+  for (int oneway = 0; oneway < 2; oneway++) {
+    start();
+    call first = {0}, late = {0};
+    invoke(&first);
+    fake_settle(fake);
+    rmq_socket *s = fake_last(fake);
+    CHECK_INT(reply_all(s), 1);
+    s->write_room = 0;
+    late.request.oneway = oneway;
+    invoke_to(BROKER, &late, 100);
+    fake_settle(fake);
+    fake_advance(fake, 10);
+    send_frame(s, 999, 1, RMQ_FLAG_ONEWAY, ""); /* a sign of life: the connection stays */
+    fake_advance(fake, 90);
+    CHECK_INT(late.status, RMQ_ETIMEOUT);
+    CHECK(late.written);
+    s->write_room = SIZE_MAX;
+    fake_settle(fake);
+    CHECK_INT(reply_all(s), 1);
+    fake_settle(fake);
+    CHECK_INT(late.dones, 1);
+    finish();
+  }
+}
+
 static void a_big_frame_goes_through(void) {
   start();
   call big = {.size = 4 * 1024 * 1024}, small = {0};
@@ -390,6 +418,7 @@ int main(void) {
   check_run("oneway ends when the kernel has it", oneway_ends_when_the_kernel_has_it);
   check_run("numbers wrap on a connection", numbers_wrap_on_a_connection);
   check_run("what cannot be sent waits unencoded", what_cannot_be_sent_waits_unencoded);
+  check_run("what is encoded and late goes out", what_is_encoded_and_late_goes_out_all_the_same);
   check_run("a big frame goes through", a_big_frame_goes_through);
   check_run("a new connection is announced first", a_new_connection_is_announced_first);
   check_run("requests of the peer are answered", requests_of_the_peer_are_answered);

@@ -10,13 +10,18 @@
 
 static rmq_mono read_clock(void) { return (rmq_mono){(int64_t)(uv_hrtime() / 1000)}; }
 
+static void set_clocks(rmq_uv_io *uv) {
+  uv->now = read_clock();
+  uv->wall_known = false;
+}
+
 void rmq_uv_event_begin(rmq_uv_io *uv) {
-  if (uv->inside++ == 0) uv->now = read_clock();
+  if (uv->inside++ == 0) set_clocks(uv);
 }
 
 void rmq_uv_event_end(rmq_uv_io *uv) { uv->inside--; }
 
-void rmq_uv_io_refresh(rmq_io *io) { rmq_uv_of(io)->now = read_clock(); }
+void rmq_uv_io_refresh(rmq_io *io) { set_clocks(rmq_uv_of(io)); }
 
 /* Outside of events a script may have computed for a while: the clock is read each time. */
 static rmq_mono now(rmq_io *io) {
@@ -24,11 +29,15 @@ static rmq_mono now(rmq_io *io) {
   return uv->inside ? uv->now : read_clock();
 }
 
+/* One event may send hundreds of messages, and each wants to know. */
 static rmq_wall wall(rmq_io *io) {
-  (void)io;
+  rmq_uv_io *uv = rmq_uv_of(io);
+  if (uv->inside && uv->wall_known) return uv->wall;
   uv_timeval64_t time;
   uv_gettimeofday(&time);
-  return (rmq_wall){time.tv_sec * 1000 + time.tv_usec / 1000};
+  uv->wall = (rmq_wall){time.tv_sec * 1000 + time.tv_usec / 1000};
+  uv->wall_known = true;
+  return uv->wall;
 }
 
 static void on_timer(uv_timer_t *timer);

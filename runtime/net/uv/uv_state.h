@@ -15,6 +15,8 @@ typedef struct rmq_uv_io {
   uv_idle_t idle;       /* active: the loop does not wait */
   rmq_mono wake_time;   /* what wake_at was told */
   rmq_mono now;         /* inside an event: what `now` says */
+  rmq_wall wall;        /* inside an event: what `wall` says, once it was asked */
+  bool wall_known;
   int inside;           /* events being delivered */
   bool flush_asked;
   bool between;       /* this turn's prepare is over, so the end of the turn would come too late */

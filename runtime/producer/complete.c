@@ -1,0 +1,66 @@
+#include "producer/core.h"
+
+/* The end of a send: exactly one for each. */
+
+static void count(rmq_send *send, const rmq_completion *completion) {
+  rmq_producer_stats *stats = &send->producer->stats;
+  stats->inflight--;
+  stats->inflight_bytes -= send->body.len;
+  if (!completion->failure) {
+    if (!send->oneway) stats->acknowledged++;
+    return;
+  }
+  stats->failed++;
+  if (send->oneway) stats->oneway_failed++;
+}
+
+void rmq_send_complete(rmq_send *send, const rmq_completion *completion) {
+  rmq_producer *producer = send->producer;
+  send->phase = RMQ_PHASE_ENDED;
+  rmq_link_remove(&send->link);
+  count(send, completion); /* before done, so that it finds room to send again */
+  rmq_producer_enter(producer);
+  send->done(send->arg, completion);
+  rmq_send_give_back(send);
+  if (producer->transport) {
+    if (!rmq_link_alone(&producer->waiting)) rmq_producer_admit(producer);
+    rmq_producer_check_flushes(producer);
+    rmq_producer_check_end(producer);
+  }
+  rmq_producer_leave(producer);
+}
+
+static int64_t elapsed_us(const rmq_send *send) {
+  return rmq_mono_diff_us(rmq_transport_now(send->producer->transport), send->started);
+}
+
+void rmq_send_fail(rmq_send *send) {
+  send->failure.elapsed_us = elapsed_us(send);
+  rmq_completion completion = {
+      .failure = &send->failure,
+      .status = RMQ_SEND_OK,
+      .msg_id = rmq_slice_make(send->msg_id, send->msg_id_len),
+      .topic = rmq_topic_name(send->topic),
+      .broker = rmq_slice_text(send->failure.broker),
+      .attempts = send->attempts,
+      .elapsed_us = send->failure.elapsed_us,
+  };
+  rmq_send_complete(send, &completion);
+}
+
+void rmq_send_fail_shutdown(rmq_send *send) {
+  bool maybe_stored = send->phase == RMQ_PHASE_ATTEMPT && send->encoded;
+  rmq_failure *failure = &send->failure;
+  for (int i = 0; i < failure->n_tries; i++) {
+    const rmq_try *earlier = &failure->tries[i];
+    if (earlier->written && earlier->kind != RMQ_KIND_BROKER) maybe_stored = true;
+  }
+  rmq_send_withdraw(send);
+  rmq_failure_set(
+      failure, RMQ_KIND_STATE, 0,
+      "Sending to topic \"%s\" was cut short because producer \"%s\" shut down.%s",
+      send->topic->name, send->producer->settings.group,
+      maybe_stored ? " The message may have been stored: a broker got it and did not answer." : "");
+  failure->maybe_stored = maybe_stored;
+  rmq_send_fail(send);
+}

@@ -1,0 +1,158 @@
+#ifndef RMQ_PRODUCER_CORE_H
+#define RMQ_PRODUCER_CORE_H
+
+#include "net/transport.h"
+#include "producer/producer.h"
+#include "route/routes.h"
+#include "wire/ids.h"
+
+/* What the files of this room share: the producer and one send. */
+
+typedef enum rmq_phase {
+  RMQ_PHASE_ROOM,    /* waits until fewer sends are under way; `timer` ends it */
+  RMQ_PHASE_ROUTE,   /* waits for the topic's route */
+  RMQ_PHASE_ATTEMPT, /* `request` is with the transport */
+  RMQ_PHASE_PAUSE,   /* `timer` starts the next attempt */
+  RMQ_PHASE_ENDED    /* completed, or in the pool */
+} rmq_phase;
+
+/* One send from its start to its completion. Taken from the producer's pool and given back, with
+ * the memory of its buffers. What every send uses stands in front: it is the memory that hundreds
+ * of sends under way go through, again and again. */
+typedef struct rmq_send {
+  rmq_request request; /* the attempt under way */
+  rmq_link link; /* in the producer's `active`, in the order of their starts; or in its `pool` */
+  rmq_producer *producer;
+  uint64_t number; /* counts the sends of this producer */
+
+  /* What is sent. */
+  rmq_topic *topic; /* held */
+  rmq_slice body;   /* the caller's */
+  rmq_buf properties;
+  int64_t born_ms; /* wall clock, when the send was made */
+  char msg_id[RMQ_UNIQUE_ID_MAX];
+  uint8_t msg_id_len;
+  rmq_buf given; /* the given queue's broker, NUL terminated; empty: the producer chooses */
+
+  /* How. */
+  rmq_send_done *done;
+  void *arg;
+  rmq_mono started;
+  rmq_mono deadline; /* the end of the budget */
+  int64_t attempt_timeout_ms;
+  int retries;
+  int32_t flag;
+  bool oneway;
+
+  /* The attempt. */
+  bool asked_anew; /* the route was asked for because the given broker was not known */
+  bool encoded;    /* the transport has this attempt's bytes */
+  bool has_kept;   /* a result with another status than SEND_OK, in case nothing better comes */
+  rmq_phase phase;
+  int attempts; /* begun so far */
+  int pauses;   /* made so far */
+  int32_t queue_id;
+  rmq_publish
+      *publish; /* what `broker` and `addr` point into (unless the queue is given), referenced */
+  const char *broker;
+  const char *addr;
+  rmq_mono attempt_started;
+  rmq_failure failure; /* earlier attempts are its tries; concluded when the send fails */
+
+  /* What only some need. */
+  rmq_timer timer;         /* of the phase */
+  rmq_link room;           /* in the producer's `waiting` */
+  rmq_route_waiter waiter; /* for the route */
+  rmq_send_status kept_status;
+  rmq_send_reply kept;
+  rmq_buf kept_texts; /* what `kept` points into, and the broker's name at its start */
+  size_t kept_broker_len;
+} rmq_send;
+
+typedef enum rmq_state {
+  RMQ_STATE_RUNNING,
+  RMQ_STATE_DRAINING, /* shutdown: what is under way may still complete */
+  RMQ_STATE_PARTING,  /* shutdown: unregistering */
+  RMQ_STATE_SHUT,
+  RMQ_STATE_FORKED
+} rmq_state;
+
+struct rmq_producer {
+  rmq_settings settings;
+  rmq_io *io;
+  rmq_log log;
+  rmq_transport *transport; /* NULL once freed or forked */
+  rmq_routes *routes;       /* likewise */
+  rmq_serialize serialize;
+  char *client_id;
+  rmq_slice group; /* these three point into settings */
+  rmq_slice create_topic_key;
+  rmq_id_maker ids;
+  rmq_failure refusal; /* why the last rmq_producer_send failed at once */
+
+  rmq_state state;
+  unsigned depth; /* events being handled; the memory stays until there are none */
+  bool dead;      /* rmq_producer_free was called meanwhile */
+
+  rmq_link active;  /* all sends that have not completed, oldest first */
+  rmq_link waiting; /* those of them that wait for room, oldest first */
+  rmq_link pool;
+  size_t pooled;
+  uint64_t numbers;
+  bool admitting; /* rmq_producer_admit is on the stack */
+
+  rmq_link flushes;    /* who waits for a flush */
+  rmq_link queries;    /* who waits for the queues of a topic */
+  rmq_link enders;     /* who waits for the shutdown */
+  rmq_timer end_timer; /* the next step of the shutdown */
+  size_t undelivered;  /* sends that failed because of it */
+
+  rmq_producer_stats stats;
+};
+
+/* Between enter and leave the producer's memory stays, whatever a completion does. */
+void rmq_producer_enter(rmq_producer *producer);
+void rmq_producer_leave(rmq_producer *producer);
+
+/* Sets why something is refused when the producer is not running, and returns RMQ_ESTATE; else 0.
+ * */
+int rmq_producer_check_state(rmq_producer *producer);
+
+/* send.c: gives a send up where it stands, without completing it. */
+void rmq_send_withdraw(rmq_send *send);
+/* Completes a send with its failure (concluded already). */
+void rmq_send_fail(rmq_send *send);
+/* Fails a send because the producer shuts down. */
+void rmq_send_fail_shutdown(rmq_send *send);
+/* Takes one out of the pool, gives one back, and releases one for good. */
+rmq_send *rmq_send_take(rmq_producer *producer);
+void rmq_send_give_back(rmq_send *send);
+void rmq_send_free(rmq_send *send);
+
+/* attempt.c: makes the next attempt, or the pause before it, or ends the send. `rested`: the pause
+ * has been made. */
+void rmq_send_go_on(rmq_send *send, bool rested);
+void rmq_send_init_attempt(rmq_send *send); /* once in the life of the struct */
+/* Ends a send with the result that was put aside, which is better than any failure. */
+void rmq_send_end_with_kept(rmq_send *send);
+
+/* complete.c: ends a send; its memory goes back to the pool. */
+void rmq_send_complete(rmq_send *send, const rmq_completion *completion);
+
+/* Starts what waits for room, as far as there is some. */
+void rmq_producer_admit(rmq_producer *producer);
+
+/* flush.c: looks whether somebody has waited for the send that just completed. */
+void rmq_producer_check_flushes(rmq_producer *producer);
+void rmq_producer_drop_flushes(rmq_producer *producer);
+
+/* queues.c */
+void rmq_producer_fail_queries(rmq_producer *producer);
+void rmq_producer_drop_queries(rmq_producer *producer);
+
+/* shutdown.c */
+void rmq_producer_init_end(rmq_producer *producer);
+void rmq_producer_check_end(rmq_producer *producer);
+void rmq_producer_drop_enders(rmq_producer *producer);
+
+#endif

@@ -1,0 +1,166 @@
+#include "producer/failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "wire/codes.h"
+
+const char *rmq_kind_name(rmq_kind kind) {
+  switch (kind) {
+    case RMQ_KIND_MESSAGE:
+      return "message";
+    case RMQ_KIND_TIMEOUT:
+      return "timeout";
+    case RMQ_KIND_ROUTE:
+      return "route";
+    case RMQ_KIND_CONNECT:
+      return "connect";
+    case RMQ_KIND_CLOSED:
+      return "closed";
+    case RMQ_KIND_BROKER:
+      return "broker";
+    case RMQ_KIND_SELECTOR:
+      return "selector";
+    case RMQ_KIND_HOOK:
+      return "hook";
+    case RMQ_KIND_STATE:
+      return "state";
+    case RMQ_KIND_OVERLOAD:
+      break;
+  }
+  return "overload";
+}
+
+void rmq_failure_init(rmq_failure *failure) { memset(failure, 0, sizeof *failure); }
+
+static void forget_place(rmq_failure *failure) {
+  free(failure->topic);
+  free(failure->broker);
+  free(failure->addr);
+  failure->topic = failure->broker = failure->addr = NULL;
+}
+
+void rmq_failure_clear(rmq_failure *failure) {
+  for (int i = 0; i < failure->n_tries; i++) {
+    free(failure->tries[i].broker);
+    free(failure->tries[i].addr);
+    free(failure->tries[i].message);
+  }
+  free(failure->tries);
+  forget_place(failure);
+  rmq_buf_free(&failure->message);
+  rmq_failure_init(failure);
+}
+
+static char *copy(rmq_slice text) { return text.len ? rmq_copy_text(text.ptr, text.len) : NULL; }
+
+void rmq_failure_try(rmq_failure *failure, rmq_kind kind, int32_t code, bool written,
+                     rmq_slice broker, rmq_slice addr, rmq_slice message, int64_t elapsed_us) {
+  size_t n = (size_t)failure->n_tries + 1;
+  failure->tries = rmq_realloc(failure->tries, n * sizeof *failure->tries);
+  failure->tries[failure->n_tries++] = (rmq_try){.broker = copy(broker),
+                                                 .addr = copy(addr),
+                                                 .message = copy(message),
+                                                 .kind = kind,
+                                                 .code = code,
+                                                 .written = written,
+                                                 .elapsed_us = elapsed_us};
+}
+
+void rmq_failure_set(rmq_failure *failure, rmq_kind kind, int32_t code, const char *format, ...) {
+  forget_place(failure);
+  rmq_buf_clear(&failure->message);
+  failure->kind = kind;
+  failure->code = code;
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  rmq_buf_text(&failure->message, text);
+}
+
+/* What a person can do about a code that a broker refused with. */
+static const char *hint_for_code(int32_t code) {
+  switch (code) {
+    case RMQ_SYSTEM_BUSY:
+      return "The broker is overloaded: send slower, or give it more memory or faster disks.";
+    case RMQ_MESSAGE_ILLEGAL:
+      return "The broker's own limits are smaller: look at maxMessageSize in its configuration, "
+             "and at the "
+             "lengths of body, properties and topic.";
+    case RMQ_SERVICE_NOT_AVAILABLE:
+      return "The broker's disk is full, or it is a slave or shutting down.";
+    case RMQ_NO_PERMISSION:
+      return "The topic or broker is not writable, or access control forbids it: look at the "
+             "topic's perm "
+             "and at the broker's ACL.";
+    case RMQ_TOPIC_NOT_EXIST:
+      return "Create the topic, for example: mqadmin updateTopic -n NAMESRV -t TOPIC -c CLUSTER.";
+    default:
+      return NULL;
+  }
+}
+
+static const char *hint_for_kind(rmq_kind kind) {
+  switch (kind) {
+    case RMQ_KIND_CONNECT:
+      return "Check that the broker runs and that the address it registered (brokerIP1, "
+             "listenPort) can be reached "
+             "from here.";
+    case RMQ_KIND_TIMEOUT:
+      return "Raise send_msg_timeout, or find out why the broker is slow.";
+    default:
+      return NULL;
+  }
+}
+
+static void write_try(rmq_buf *out, const rmq_try *attempt) {
+  rmq_buf_text(out, attempt->broker ? attempt->broker : "?");
+  if (attempt->addr) rmq_buf_printf(out, " (%s)", attempt->addr);
+  rmq_buf_printf(out, ": %s", attempt->message ? attempt->message : rmq_kind_name(attempt->kind));
+}
+
+static void write_milliseconds(rmq_buf *out, int64_t us) {
+  rmq_buf_printf(out, "%lld.%lld ms", (long long)(us / 1000), (long long)(us % 1000 / 100));
+}
+
+static void write_message(rmq_failure *failure, rmq_slice topic) {
+  rmq_buf *out = &failure->message;
+  rmq_buf_clear(out);
+  rmq_buf_text(out, "Sending to topic \"");
+  rmq_buf_bytes(out, topic.ptr, topic.len);
+  rmq_buf_printf(out, "\" failed after %d attempt%s in ", failure->n_tries,
+                 failure->n_tries == 1 ? "" : "s");
+  write_milliseconds(out, failure->elapsed_us);
+  for (int i = 0; i < failure->n_tries; i++) {
+    rmq_buf_text(out, i == 0 ? ": " : "; ");
+    write_try(out, &failure->tries[i]);
+  }
+  rmq_buf_text(out, ".");
+  if (failure->maybe_stored) {
+    rmq_buf_text(out, " The message may have been stored: a broker got it and did not answer.");
+  }
+  const char *hint = failure->kind == RMQ_KIND_BROKER ? hint_for_code(failure->code)
+                                                      : hint_for_kind(failure->kind);
+  if (hint) rmq_buf_printf(out, " %s", hint);
+}
+
+void rmq_failure_conclude(rmq_failure *failure, rmq_slice topic, int64_t elapsed_us) {
+  const rmq_try *last = &failure->tries[failure->n_tries - 1];
+  failure->kind = last->kind;
+  failure->code = last->code;
+  failure->elapsed_us = elapsed_us;
+  forget_place(failure);
+  failure->topic = copy(topic);
+  failure->broker = copy(rmq_slice_text(last->broker));
+  failure->addr = copy(rmq_slice_text(last->addr));
+  failure->maybe_stored = false;
+  for (int i = 0; i < failure->n_tries; i++) {
+    const rmq_try *attempt = &failure->tries[i];
+    if (attempt->written && attempt->kind != RMQ_KIND_BROKER) failure->maybe_stored = true;
+  }
+  write_message(failure, topic);
+}

@@ -1,0 +1,73 @@
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "producer/core.h"
+
+/* Somebody who waits until all sends up to a number have completed. */
+typedef struct flush {
+  rmq_link link; /* in the producer's `flushes`, in the order of their calls, so of their numbers */
+  rmq_timer timer;
+  rmq_producer *producer;
+  uint64_t up_to;
+  rmq_flush_done *done;
+  void *arg;
+} flush;
+
+static size_t unfinished(const flush *waiter) {
+  const rmq_producer *producer = waiter->producer;
+  size_t n = 0;
+  for (rmq_link *link = producer->active.next; link != &producer->active; link = link->next) {
+    if (rmq_link_owner(link, rmq_send, link)->number > waiter->up_to) break;
+    n++;
+  }
+  return n;
+}
+
+static void end(flush *waiter) {
+  rmq_producer *producer = waiter->producer;
+  size_t left = unfinished(waiter);
+  rmq_link_remove(&waiter->link);
+  rmq_transport_timer_stop(producer->transport, &waiter->timer);
+  rmq_producer_enter(producer);
+  waiter->done(waiter->arg, left);
+  free(waiter);
+  rmq_producer_leave(producer);
+}
+
+static void time_over(rmq_timer *timer) { end(rmq_link_owner(timer, flush, timer)); }
+
+void rmq_producer_flush(rmq_producer *producer, int64_t timeout_ms, rmq_flush_done *done,
+                        void *arg) {
+  if (!producer->transport) return; /* in a forked child nothing completes */
+  flush *waiter = rmq_alloc_zero(1, sizeof *waiter);
+  waiter->producer = producer;
+  waiter->up_to = producer->numbers;
+  waiter->done = done;
+  waiter->arg = arg;
+  rmq_timer_init(&waiter->timer, time_over);
+  rmq_link_append(&producer->flushes, &waiter->link);
+  rmq_mono now = rmq_transport_now(producer->transport);
+  bool idle = rmq_link_alone(&producer->active);
+  rmq_transport_timer(producer->transport, &waiter->timer,
+                      rmq_mono_add_ms(now, idle ? 0 : timeout_ms));
+}
+
+void rmq_producer_check_flushes(rmq_producer *producer) {
+  while (producer->transport && !rmq_link_alone(&producer->flushes)) {
+    flush *oldest = rmq_link_owner(producer->flushes.next, flush, link);
+    if (!rmq_link_alone(&producer->active) &&
+        rmq_link_owner(producer->active.next, rmq_send, link)->number <= oldest->up_to) {
+      return;
+    }
+    end(oldest);
+  }
+}
+
+void rmq_producer_drop_flushes(rmq_producer *producer) {
+  while (!rmq_link_alone(&producer->flushes)) {
+    flush *waiter = rmq_link_owner(producer->flushes.next, flush, link);
+    rmq_link_remove(&waiter->link);
+    rmq_transport_timer_stop(producer->transport, &waiter->timer);
+    free(waiter);
+  }
+}

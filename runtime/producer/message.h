@@ -1,0 +1,25 @@
+#ifndef RMQ_PRODUCER_MESSAGE_H
+#define RMQ_PRODUCER_MESSAGE_H
+
+#include "producer/producer.h"
+
+/* What a message must be like, checked before anything is sent: Java's rules (Validators), and what
+ * Java would carry wrongly without a word. All return 0, or RMQ_EINVAL with `why` saying what is
+ * wrong with which field (kind "message", code 13 where Java gives it). */
+
+/* The topic: 1 to 127 characters out of % | a-z A-Z 0-9 _ -, and none that the broker keeps for
+ * itself. */
+int rmq_topic_check(rmq_slice topic, rmq_failure *why);
+
+/* The body: not empty, at most max_message_size, and at most max_inflight_bytes (a longer one could
+ * never be under way; RMQ_EOVERLOAD). */
+int rmq_body_check(const rmq_settings *settings, rmq_slice body, rmq_failure *why);
+
+/* Writes the property string into `out`, which is emptied first: the user's properties, KEYS, TAGS,
+ * WAIT, UNIQ_KEY. Checks tags, keys and properties on the way: valid UTF-8, no bytes 1 or 2, no
+ * empty values, no names that the system uses, no key with a space when there are several, at most
+ * RMQ_PROPERTIES_MAX bytes in all. */
+int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf *out,
+                           rmq_failure *why);
+
+#endif

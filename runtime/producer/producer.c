@@ -1,0 +1,195 @@
+#include "producer/producer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "producer/core.h"
+
+const char *rmq_send_status_name(rmq_send_status status) {
+  switch (status) {
+    case RMQ_SEND_OK:
+      return "SEND_OK";
+    case RMQ_SEND_FLUSH_DISK_TIMEOUT:
+      return "FLUSH_DISK_TIMEOUT";
+    case RMQ_SEND_FLUSH_SLAVE_TIMEOUT:
+      return "FLUSH_SLAVE_TIMEOUT";
+    case RMQ_SEND_SLAVE_NOT_AVAILABLE:
+      break;
+  }
+  return "SLAVE_NOT_AVAILABLE";
+}
+
+/* ---- Life ---- */
+
+static void on_connected(void *owner, const char *addr) {
+  rmq_producer *producer = owner;
+  if (producer->routes) rmq_routes_connected(producer->routes, addr);
+}
+
+static void start_transport(rmq_producer *producer) {
+  const rmq_settings *settings = &producer->settings;
+  producer->transport =
+      rmq_transport_new(&(rmq_transport_config){.io = producer->io,
+                                                .log = &producer->log,
+                                                .serialize = producer->serialize,
+                                                .connect_timeout_ms = settings->connect_timeout,
+                                                .idle_timeout_ms = settings->channel_max_idle_time,
+                                                .connected = on_connected,
+                                                .owner = producer});
+}
+
+static void start_routes(rmq_producer *producer) {
+  const rmq_settings *settings = &producer->settings;
+  producer->routes = rmq_routes_new(
+      &(rmq_routes_config){.transport = producer->transport,
+                           .log = &producer->log,
+                           .serialize = producer->serialize,
+                           .namesrv = settings->namesrv,
+                           .create_topic_key = settings->create_topic_key,
+                           .client_id = producer->client_id,
+                           .group = settings->group,
+                           .default_topic_queue_nums = settings->default_topic_queue_nums,
+                           .auto_create_topic = settings->auto_create_topic,
+                           .api_timeout_ms = settings->mq_client_api_timeout,
+                           .poll_interval_ms = settings->poll_name_server_interval,
+                           .heartbeat_interval_ms = settings->heartbeat_broker_interval});
+}
+
+/* Java's ip@instance. Java makes pid#nanoTime of the default instance name, so that each producer
+ * is a client of its own; chance does the same here. */
+static char *make_client_id(const rmq_settings *settings, rmq_io *io,
+                            const rmq_identity *identity) {
+  rmq_buf id = {0};
+  if (settings->client_ip && settings->client_ip[0]) {
+    rmq_buf_text(&id, settings->client_ip);
+  } else {
+    rmq_address address = {.ip_len = identity->ip_len};
+    char text[RMQ_ADDRESS_TEXT];
+    memcpy(address.ip, identity->ip, sizeof address.ip);
+    rmq_address_format(&address, text);
+    char *colon = strrchr(text, ':');
+    rmq_buf_bytes(&id, text, colon ? (size_t)(colon - text) : strlen(text));
+  }
+  rmq_buf_u8(&id, '@');
+  if (settings->instance_name && settings->instance_name[0]) {
+    rmq_buf_text(&id, settings->instance_name);
+  } else {
+    rmq_buf_printf(&id, "%u#%llu", identity->pid, (unsigned long long)(io->calls->random(io) >> 1));
+  }
+  rmq_slice made = rmq_buf_slice(&id);
+  char *copy = rmq_copy_text(made.ptr, made.len);
+  rmq_buf_free(&id);
+  return copy;
+}
+
+static void init_lists(rmq_producer *producer) {
+  rmq_link_init(&producer->active);
+  rmq_link_init(&producer->waiting);
+  rmq_link_init(&producer->pool);
+  rmq_link_init(&producer->flushes);
+  rmq_link_init(&producer->queries);
+  rmq_link_init(&producer->enders);
+}
+
+rmq_producer *rmq_producer_new(const rmq_settings *settings, rmq_io *io, const rmq_log *log) {
+  rmq_producer *producer = rmq_alloc_zero(1, sizeof *producer);
+  const rmq_identity *identity = io->calls->identity(io);
+  rmq_settings_copy(&producer->settings, settings);
+  producer->io = io;
+  if (log) producer->log = *log;
+  bool json = strcmp(settings->serialize, "json") == 0;
+  producer->serialize = json ? RMQ_SERIALIZE_JSON : RMQ_SERIALIZE_ROCKETMQ;
+  producer->group = rmq_slice_text(producer->settings.group);
+  producer->create_topic_key = rmq_slice_text(producer->settings.create_topic_key);
+  producer->client_id = make_client_id(settings, io, identity);
+  rmq_id_init(&producer->ids, identity);
+  rmq_failure_init(&producer->refusal);
+  init_lists(producer);
+  rmq_producer_init_end(producer);
+  start_transport(producer);
+  start_routes(producer);
+  return producer;
+}
+
+/* Lets go of everything that could bring an event. Nothing completes. */
+static void tear_down(rmq_producer *producer) {
+  if (!producer->transport) return;
+  while (!rmq_link_alone(&producer->active)) {
+    rmq_send *send = rmq_link_owner(producer->active.next, rmq_send, link);
+    rmq_send_withdraw(send);
+    rmq_link_remove(&send->link);
+    rmq_send_give_back(send);
+  }
+  producer->stats.inflight = producer->stats.waiting = producer->stats.inflight_bytes = 0;
+  rmq_producer_drop_queries(producer);
+  rmq_producer_drop_flushes(producer);
+  rmq_producer_drop_enders(producer);
+  rmq_routes_free(producer->routes);
+  rmq_transport_free(producer->transport);
+  producer->routes = NULL;
+  producer->transport = NULL;
+}
+
+static void release(rmq_producer *producer) {
+  while (!rmq_link_alone(&producer->pool)) {
+    rmq_send_free(rmq_link_owner(producer->pool.next, rmq_send, link));
+  }
+  rmq_failure_clear(&producer->refusal);
+  rmq_settings_free(&producer->settings);
+  free(producer->client_id);
+  free(producer);
+}
+
+void rmq_producer_free(rmq_producer *producer) {
+  if (!producer) return;
+  tear_down(producer);
+  producer->dead = true;
+  if (producer->depth == 0) release(producer);
+}
+
+void rmq_producer_enter(rmq_producer *producer) { producer->depth++; }
+
+void rmq_producer_leave(rmq_producer *producer) {
+  producer->depth--;
+  if (producer->dead && producer->depth == 0) release(producer);
+}
+
+void rmq_producer_forked(rmq_producer *producer) {
+  tear_down(producer);
+  producer->state = RMQ_STATE_FORKED;
+}
+
+/* ---- What one can ask ---- */
+
+const rmq_settings *rmq_producer_settings(const rmq_producer *producer) {
+  return &producer->settings;
+}
+
+const char *rmq_producer_client_id(const rmq_producer *producer) { return producer->client_id; }
+
+const rmq_failure *rmq_producer_failure(const rmq_producer *producer) { return &producer->refusal; }
+
+rmq_producer_stats rmq_producer_stats_of(const rmq_producer *producer) { return producer->stats; }
+
+int rmq_producer_check_state(rmq_producer *producer) {
+  const char *what = NULL;
+  switch (producer->state) {
+    case RMQ_STATE_RUNNING:
+      return 0;
+    case RMQ_STATE_DRAINING:
+    case RMQ_STATE_PARTING:
+      what = "is shutting down";
+      break;
+    case RMQ_STATE_SHUT:
+      what = "is shut down";
+      break;
+    case RMQ_STATE_FORKED:
+      what = "belongs to the parent process";
+      break;
+  }
+  rmq_failure_set(&producer->refusal, RMQ_KIND_STATE, 0, "producer \"%s\" %s; make a new one",
+                  producer->settings.group, what);
+  return RMQ_ESTATE;
+}

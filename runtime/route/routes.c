@@ -1,0 +1,163 @@
+#include "route/routes.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "route/routes_private.h"
+
+enum {
+  /* A topic that was not used for so many refreshes is forgotten. */
+  IDLE_ROUNDS = 10,
+  /* So many refreshes of a round are under way at a time: a million topics must not be asked for at
+   * once. */
+  REFRESHES_AT_A_TIME = 32
+};
+
+static rmq_routes *routes_of_poll(rmq_timer *timer) {
+  return rmq_link_owner(timer, rmq_routes, poll);
+}
+
+static void set_poll(rmq_routes *routes) {
+  rmq_transport *transport = routes->config.transport;
+  rmq_transport_timer(
+      transport, &routes->poll,
+      rmq_mono_add_ms(rmq_transport_now(transport), routes->config.poll_interval_ms));
+}
+
+static bool is_forgotten(const rmq_topic *topic, rmq_mono now) {
+  if (topic->users > 0 || topic->inquiry.running) return false;
+  return rmq_mono_diff_ms(now, topic->used_at) >=
+         topic->routes->config.poll_interval_ms * IDLE_ROUNDS;
+}
+
+static void poll_due(rmq_timer *timer) {
+  rmq_routes *routes = routes_of_poll(timer);
+  rmq_mono now = rmq_transport_now(routes->config.transport);
+  rmq_topic *topic;
+  for (size_t at = 0; (topic = rmq_map_next(routes->topics, &at, NULL)) != NULL;) {
+    if (is_forgotten(topic, now)) rmq_topic_drop(topic);
+  }
+  set_poll(routes);
+  rmq_routes_refresh_all(routes, NULL);
+}
+
+void rmq_routes_refresh_all(rmq_routes *routes, const rmq_topic *except) {
+  rmq_topic *topic;
+  for (size_t at = 0; (topic = rmq_map_next(routes->topics, &at, NULL)) != NULL;) {
+    bool wanted = topic->publish && topic != except;
+    if (wanted && rmq_link_alone(&topic->due)) rmq_link_append(&routes->due, &topic->due);
+  }
+  rmq_routes_pump(routes);
+}
+
+void rmq_routes_pump(rmq_routes *routes) {
+  if (routes->stopped) return;
+  while (routes->refreshing < REFRESHES_AT_A_TIME && !rmq_link_alone(&routes->due)) {
+    rmq_topic *topic = rmq_link_owner(routes->due.next, rmq_topic, due);
+    rmq_link_remove(&topic->due);
+    if (topic->inquiry.running) continue;
+    topic->in_round = true;
+    routes->refreshing++;
+    rmq_topic_ask_again(topic);
+  }
+}
+
+static void init_heartbeat(rmq_routes *routes) {
+  const rmq_routes_config *config = &routes->config;
+  routes->heartbeat = (rmq_heartbeat){.brokers = &routes->brokers,
+                                      .log = config->log,
+                                      .serialize = config->serialize,
+                                      .client_id = rmq_slice_text(config->client_id),
+                                      .group = rmq_slice_text(config->group),
+                                      .interval_ms = config->heartbeat_interval_ms,
+                                      .api_timeout_ms = config->api_timeout_ms};
+  rmq_heartbeat_start(&routes->heartbeat);
+}
+
+rmq_routes *rmq_routes_new(const rmq_routes_config *config) {
+  rmq_routes *routes = rmq_alloc_zero(1, sizeof *routes);
+  rmq_io *io = rmq_transport_io(config->transport);
+  routes->config = *config;
+  rmq_namesrv_init(&routes->servers, config->transport, config->serialize, config->api_timeout_ms,
+                   config->namesrv);
+  rmq_brokers_init(&routes->brokers, config->transport);
+  routes->topics = rmq_map_new(io->calls->random(io));
+  rmq_link_init(&routes->due);
+  rmq_timer_init(&routes->poll, poll_due);
+  set_poll(routes);
+  init_heartbeat(routes);
+  return routes;
+}
+
+static void release(rmq_routes *routes) {
+  rmq_topic *topic;
+  for (size_t at = 0; (topic = rmq_map_next(routes->topics, &at, NULL)) != NULL;) {
+    rmq_topic_drop(topic);
+  }
+  rmq_map_free(routes->topics);
+  rmq_brokers_close(&routes->brokers);
+  rmq_namesrv_close(&routes->servers);
+  free(routes);
+}
+
+/* Ends all that the transport does for us: it may be gone when the memory is released. */
+static void detach(rmq_routes *routes) {
+  rmq_transport_timer_stop(routes->config.transport, &routes->poll);
+  rmq_heartbeat_stop(&routes->heartbeat);
+  rmq_brokers_quiet(&routes->brokers);
+  rmq_topic *topic;
+  for (size_t at = 0; (topic = rmq_map_next(routes->topics, &at, NULL)) != NULL;) {
+    rmq_inquiry_cancel(&topic->inquiry);
+  }
+}
+
+void rmq_routes_free(rmq_routes *routes) {
+  detach(routes);
+  routes->dead = routes->stopped = true;
+  if (routes->busy == 0) release(routes);
+}
+
+void rmq_routes_enter(rmq_routes *routes) { routes->busy++; }
+
+void rmq_routes_leave(rmq_routes *routes) {
+  routes->busy--;
+  if (routes->dead && routes->busy == 0) release(routes);
+}
+
+rmq_topic *rmq_routes_find(rmq_routes *routes, rmq_slice name) {
+  rmq_topic *last = routes->last;
+  if (last && rmq_slice_equal(rmq_topic_name(last), name)) return last;
+  rmq_topic *topic = rmq_map_get(routes->topics, name);
+  if (topic) routes->last = topic;
+  return topic;
+}
+
+const char *rmq_routes_master(const rmq_routes *routes, rmq_slice broker_name) {
+  return rmq_brokers_master(&routes->brokers, broker_name);
+}
+
+void rmq_routes_connected(rmq_routes *routes, const char *addr) {
+  if (!routes->stopped) rmq_heartbeat_connected(&routes->heartbeat, addr);
+}
+
+void rmq_routes_farewell(rmq_routes *routes, int64_t timeout_ms, void (*gone)(void *arg),
+                         void *arg) {
+  routes->stopped = true;
+  rmq_transport_timer_stop(routes->config.transport, &routes->poll);
+  rmq_topic *topic;
+  for (size_t at = 0; (topic = rmq_map_next(routes->topics, &at, NULL)) != NULL;) {
+    rmq_inquiry_cancel(&topic->inquiry);
+    rmq_link_remove(&topic->due);
+  }
+  rmq_heartbeat_farewell(&routes->heartbeat, timeout_ms, gone, arg);
+}
+
+void rmq_routes_disconnect(rmq_routes *routes) {
+  rmq_broker *broker;
+  for (size_t at = 0; (broker = rmq_map_next(routes->brokers.by_name, &at, NULL)) != NULL;) {
+    rmq_transport_close(routes->config.transport, broker->master);
+  }
+  for (size_t i = 0; i < routes->servers.n_addrs; i++) {
+    rmq_transport_close(routes->config.transport, routes->servers.addrs[i]);
+  }
+}

@@ -1,0 +1,113 @@
+#ifndef SPEC_NATIVE_PRODUCER_WORLD_H
+#define SPEC_NATIVE_PRODUCER_WORLD_H
+
+#include "check.h"
+#include "fake_io.h"
+#include "producer/producer.h"
+
+/* A small RocketMQ in virtual time around one producer: name servers and brokers that do what a
+ * test tells them, and remember what they were sent. Time moves a millisecond at a time, answers
+ * come within the millisecond of the request. */
+
+enum { WORLD_SERVERS = 8, WORLD_TOPICS = 64, WORLD_SCRIPT = 16, WORLD_LOG = 65536 };
+
+typedef enum world_mood {
+  WORLD_ANSWERS,
+  WORLD_MUTE,    /* takes requests and says nothing */
+  WORLD_CLOSES,  /* ends the connection when a request comes */
+  WORLD_GARBAGE, /* answers with bytes that are no frame */
+  WORLD_BROKEN,  /* answers success without what belongs to it */
+  WORLD_CODE     /* answers with `code` */
+} world_mood;
+
+/* What a server does with one request. */
+typedef struct world_act {
+  world_mood mood;
+  int32_t code;
+} world_act;
+
+typedef struct world_server {
+  const char *addr;
+  world_act always; /* for what the script does not say; of zeros: answers well */
+  world_act
+      script[WORLD_SCRIPT]; /* for sends (brokers) or route questions (name servers), in turn */
+  int scripted, done;       /* acts in the script, acts used */
+  int questions, sends, heartbeats, unregisters, connections;
+  bool heartbeat_mute;
+} world_server;
+
+/* A send that a broker got. */
+typedef struct world_message {
+  world_server *broker;
+  int64_t at_ms; /* since the world began */
+  int32_t queue_id, code, flag;
+  bool oneway;
+  int heartbeats_before; /* that the broker had by then */
+  char topic[128], body[64], broker_name[32], group[32], default_topic[32];
+  char properties[256];
+} world_message;
+
+typedef struct world_topic {
+  char name[128];
+  char *json;
+  int asked;
+} world_topic;
+
+/* How a send ended. */
+typedef struct world_end {
+  void (*then)(struct world_end *end); /* called by done */
+  int64_t at_us;                       /* since the world began */
+  int64_t elapsed_us;
+  int64_t queue_offset;
+  int dones;
+  rmq_kind kind;
+  int32_t code;
+  int n_tries, attempts;
+  rmq_send_status status;
+  int32_t queue_id;
+  bool failed, maybe_stored, has_reply;
+  char broker[32], msg_id[64], message[2048], offset_msg_id[64];
+} world_end;
+
+extern fake_io *world_fake;
+extern rmq_producer *producer;
+extern rmq_settings world_settings; /* changed before world_start */
+extern world_server world_servers[WORLD_SERVERS];
+extern world_message world_log[WORLD_LOG];
+extern int world_n_log;
+extern char world_lines[65536]; /* what was logged, one line each */
+
+/* Two name servers (10.0.0.1:9876 and :9877; only the first in the settings) and three brokers a,
+ * b, c at 10.0.0.2:1, :2, :3. */
+void world_begin(void);
+void world_start(void); /* makes the producer */
+void world_end_all(void);
+
+world_server *world_at(const char *addr);
+/* A topic on brokers ("ab", "a", "bc"), each with `queues` queues and this perm. Replaces an
+ * earlier one. */
+void world_topic_set(const char *name, const char *brokers, int queues, int perm);
+void world_topic_json(const char *name, const char *json);
+void world_topic_remove(const char *name);
+int world_asked(const char *name); /* how often the topic's route was asked for */
+void world_script(const char *addr, world_act act);
+
+/* Lets everything happen that can happen now; lets time pass. */
+void world_settle(void);
+void world_run(int64_t ms);
+int64_t world_now_us(void);
+
+/* Sends "body" to a topic; returns what rmq_producer_send did. */
+int world_send(const char *topic, world_end *end);
+int world_send_with(const char *topic, const rmq_send_options *options, world_end *end);
+void world_done(void *arg, const rmq_completion *completion); /* arg is a world_end */
+extern const rmq_send_options world_options;                  /* the defaults, may not wait */
+
+void world_count_done(void *arg, size_t left); /* for flush and shutdown; arg is a world_count */
+typedef struct world_count {
+  int dones;
+  size_t left;
+  int64_t at_us;
+} world_count;
+
+#endif

@@ -1,0 +1,1 @@
+rmq_native_test(route_publish LIBS rmq_route)

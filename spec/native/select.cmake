@@ -1,0 +1,1 @@
+rmq_native_test(select LIBS rmq_select)
