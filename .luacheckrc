@@ -1,0 +1,10 @@
+std = "luajit"
+max_line_length = 100
+-- An annotation stands on one line, however long.
+max_comment_line_length = 140
+exclude_files = { "build" }
+files["spec"] = { std = "+busted" }
+-- Annotations of what is written in C: tables that only a language server reads.
+files["lua/meta"] = { ignore = { "211", "212", "241" } }
+-- This module exists to replace functions of the coroutine library.
+files["lua/rocketmq/runtime/coroutine.lua"] = { globals = { "coroutine" } }

@@ -1,0 +1,82 @@
+---@meta rocketmq.native.producer
+-- luacheck: ignore 212
+
+--- What C gives to `rocketmq.producer`. It is not for scripts: `take` trusts its argument.
+---
+--- Functions that wait return `ok` and a pointer when they come back; `take` makes values of those.
+--- So everything that needs memory happens in the task, where running out of it is an ordinary error.
+---@class rocketmq.native.producer
+---@field version string
+local native = {}
+
+---@alias rocketmq.Handle userdata a producer; the collector shuts it down in the background
+---@alias rocketmq.Pending lightuserdata an answer, to be handed to `take` at once and only once
+
+---@param settings table
+---@return rocketmq.Handle? handle
+---@return string? why which setting is wrong, and how
+function native.new(settings) end
+
+--- Sends. Raises when a type is wrong or waiting is impossible, before anything is sent. It is given
+--- three arguments, eight or thirteen: the message's other fields, and the options, only together.
+---@alias rocketmq.Sender fun(body?: string, topic?: string, message: table, tags?: string,
+---  keys?: string|string[], properties?: table<string, string>, flag?: integer, wait?: boolean,
+---  options?: table, timeout?: number, attempt_timeout?: number, retries?: integer,
+---  queue?: rocketmq.Queue|table): boolean, rocketmq.Pending
+
+--- The function that sends with this producer. `message` and `options` are the tables that the
+--- other arguments came from; they are looked through for unknown names now and then.
+---@param handle rocketmq.Handle
+---@return rocketmq.Sender
+function native.sender(handle) end
+
+---@param handle rocketmq.Handle
+---@param topic string
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.queues(handle, topic) end
+
+---@param handle rocketmq.Handle
+---@param timeout? number
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.flush(handle, timeout) end
+
+---@param handle rocketmq.Handle
+---@param timeout? number
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.shutdown(handle, timeout) end
+
+--- The result of a send, the list of queues, or the number of sends left over; or nil and an error.
+---@param ok boolean
+---@param pending rocketmq.Pending
+---@return any value
+---@return rocketmq.Error? err
+function native.take(ok, pending) end
+
+---@param handle rocketmq.Handle
+---@return table<string, string|number|boolean>
+function native.settings(handle) end
+
+---@param handle rocketmq.Handle
+---@return string
+function native.client_id(handle) end
+
+---@param handle rocketmq.Handle
+---@return rocketmq.Stats
+function native.stats(handle) end
+
+--- Unknown names are looked for in every message from now on.
+---@param handle rocketmq.Handle
+function native.look_at_every_message(handle) end
+
+--- Says how to make an int64_t of its two halves.
+---@param make fun(high: number, low: number): integer
+function native.set_int64(make) end
+
+--- The metatable of all errors.
+---@return table
+function native.error_metatable() end
+
+return native

@@ -1,0 +1,199 @@
+--- What a user says about a mock cluster, checked and with every default filled in.
+local fields = require "rocketmq.mock.fields"
+
+local description = {}
+
+---@type rocketmq.mock.Field[]
+description.fields = {
+  { name = "brokers", type = "count|table",
+    help = "how many, named broker-a, broker-b ...; or a list of names and tables { name =, "
+      .. "cluster =, slaves =, ids =, perm =, topics = }; default 1" },
+  { name = "topics", type = "table",
+    help = "topics that exist at every broker: names, or name = queues, or name = { queues =, "
+      .. "read_queues =, write_queues =, perm =, brokers = { names }, order = true or "
+      .. "'broker-a:4;...' }" },
+  { name = "auto_create", type = "boolean",
+    help = "a send to an unknown topic makes it, as the default topic allows; default true" },
+  { name = "default_topic", type = "string", help = "the default topic's name; default TBW102" },
+  { name = "default_topic_queues", type = "count",
+    help = "the default topic's queues; default 8" },
+  { name = "namesrvs", type = "count|table",
+    help = "how many name servers, or a list of tables { reverse = true: lists brokers the other "
+      .. "way round, bare_keys = true: writes ids without quotes as old servers do }; default "
+      .. "1" },
+  { name = "cluster", type = "string", help = "the cluster's name; default DefaultCluster" },
+  { name = "max_message_size", type = "count",
+    help = "the longest body in bytes that a broker accepts; default 4194304" },
+  { name = "version", type = "integer", help = "the version in answers; default 493 (5.4.0)" },
+  { name = "keep", type = "integer",
+    help = "how many messages, and how many requests, are kept; the oldest are forgotten; "
+      .. "default 100000" },
+  { name = "seed", type = "integer",
+    help = "makes the mock's random choices repeatable; default 1" },
+}
+
+local broker_fields = {
+  { name = "name", type = "string", help = "the broker's name" },
+  { name = "cluster", type = "string", help = "its cluster's name" },
+  { name = "slaves", type = "integer",
+    help = "how many slaves it has, with ids from 1; default 0" },
+  { name = "ids", type = "table",
+    help = "which ids it has instead: { 1 } is a slave without master" },
+  { name = "perm", type = "integer", help = "2 write, 4 read, 6 both (default)" },
+  { name = "topics", type = "table",
+    help = "topics that exist at this broker only, or differ there" },
+}
+
+local topic_fields = {
+  { name = "queues", type = "integer", help = "read and write queues; default 4" },
+  { name = "read_queues", type = "integer", help = "read queues, when they differ" },
+  { name = "write_queues", type = "integer", help = "write queues, when they differ" },
+  { name = "perm", type = "integer", help = "2 write, 4 read, 6 both (default)" },
+  { name = "brokers", type = "table", help = "names of the brokers that have it; default all" },
+  { name = "order", type = "boolean|string",
+    help = "an ordered topic: true, or its order configuration 'broker-a:4;broker-b:4'" },
+}
+
+local namesrv_fields = {
+  { name = "reverse", type = "boolean", help = "lists brokers the other way round" },
+  { name = "bare_keys", type = "boolean", help = "always writes ids without quotes" },
+}
+
+-- "broker-a", "broker-b", ... "broker-z", "broker-27".
+local function broker_name(index)
+  return "broker-" .. (index <= 26 and string.char(96 + index) or index)
+end
+
+-- A list of n empty tables, or a list as given.
+local function as_list(given)
+  if type(given) == "table" then return given end
+  local list = {}
+  for index = 1, given do list[index] = {} end
+  return list
+end
+
+local function read_topic(name, given)
+  if type(given) == "number" then given = { queues = given } end
+  if type(name) == "number" then name, given = given, {} end
+  if type(name) ~= "string" then
+    error("mock topics: a topic's name must be a text, not " .. type(name), 0)
+  end
+  local what = "mock topic '" .. name .. "'"
+  if type(given) ~= "table" then error(what .. ": must be a table or a number of queues", 0) end
+  fields.check(what, given, topic_fields)
+  return name, given
+end
+
+local function read_topics(given)
+  local topics = {}
+  for key, value in pairs(given or {}) do
+    local name, topic = read_topic(key, value)
+    topics[name] = topic
+  end
+  return topics
+end
+
+local function read_broker(given, index, cluster)
+  if type(given) == "string" then given = { name = given } end
+  local what = "mock broker " .. index
+  if type(given) ~= "table" then error(what .. ": must be a name or a table", 0) end
+  fields.check(what, given, broker_fields)
+  local ids = given.ids
+  if not ids then
+    ids = { 0 }
+    for id = 1, given.slaves or 0 do ids[#ids + 1] = id end
+  end
+  if #ids == 0 then error(what .. ": 'ids' is empty", 0) end
+  return { name = given.name or broker_name(index), cluster = given.cluster or cluster, ids = ids,
+    perm = given.perm or 6, topics = read_topics(given.topics) }
+end
+
+local function read_brokers(given, cluster)
+  local brokers, names = {}, {}
+  for index, one in ipairs(as_list(given)) do
+    local broker = read_broker(one, index, cluster)
+    if names[broker.name] then error("mock: two brokers are called " .. broker.name, 0) end
+    brokers[index], names[broker.name] = broker, true
+  end
+  if #brokers == 0 then error("mock: 'brokers' is empty", 0) end
+  return brokers, names
+end
+
+local function contains(list, value)
+  for _, one in ipairs(list) do
+    if one == value then return true end
+  end
+  return false
+end
+
+-- Spreads the cluster's topics over the brokers; what a broker says of itself comes first.
+local function place_topics(topics, brokers, names)
+  for name, topic in pairs(topics) do
+    for _, wanted in ipairs(topic.brokers or {}) do
+      if not names[wanted] then
+        error(("mock topic '%s': there is no broker '%s'"):format(name, tostring(wanted)), 0)
+      end
+    end
+    for _, broker in ipairs(brokers) do
+      local here = not topic.brokers or contains(topic.brokers, broker.name)
+      if here and not broker.topics[name] then broker.topics[name] = topic end
+    end
+  end
+end
+
+-- The order configurations of the topics that have one.
+local function order_confs(topics, brokers)
+  local confs = {}
+  for name, topic in pairs(topics) do
+    if type(topic.order) == "string" then
+      confs[name] = topic.order
+    elseif topic.order then
+      local parts = {}
+      for _, broker in ipairs(brokers) do
+        local here = broker.topics[name]
+        if here then
+          parts[#parts + 1] = broker.name .. ":" .. (here.write_queues or here.queues or 4)
+        end
+      end
+      confs[name] = table.concat(parts, ";")
+    end
+  end
+  return confs
+end
+
+local function read_namesrvs(given)
+  local list = as_list(given)
+  if #list == 0 then error("mock: 'namesrvs' is empty", 0) end
+  for index, one in ipairs(list) do
+    local what = "mock name server " .. index
+    if type(one) ~= "table" then error(what .. ": must be a table", 0) end
+    fields.check(what, one, namesrv_fields)
+  end
+  return list
+end
+
+---Reads a description. Raises, without a position, when it is wrong.
+---@param given table?
+---@return table
+function description.read(given)
+  given = given or {}
+  if type(given) ~= "table" then error("mock: must be given a table, not " .. type(given), 0) end
+  fields.check("mock", given, description.fields)
+  local topics = read_topics(given.topics)
+  local brokers, names = read_brokers(given.brokers or 1, given.cluster or "DefaultCluster")
+  place_topics(topics, brokers, names)
+  return {
+    brokers = brokers,
+    order_confs = order_confs(topics, brokers),
+    auto_create = given.auto_create ~= false,
+    default_topic = given.default_topic or "TBW102",
+    default_topic_queues = given.default_topic_queues or 8,
+    namesrvs = read_namesrvs(given.namesrvs or 1),
+    max_message_size = given.max_message_size or 4194304,
+    version = given.version or 493,
+    keep = given.keep or 100000,
+    seed = given.seed or 1,
+  }
+end
+
+return description

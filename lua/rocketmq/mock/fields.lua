@@ -1,0 +1,100 @@
+--- Checks tables that a user writes: every name known, every value of its type.
+local fields = {}
+
+---One row of a table of fields.
+---@class rocketmq.mock.Field
+---@field name string
+---@field type string what values are allowed, see `tests` below; several joined by "|"
+---@field help string one sentence
+
+local tests = {
+  count = function(value) return type(value) == "number" and value >= 1 and value % 1 == 0 end,
+  integer = function(value) return type(value) == "number" and value >= 0 and value % 1 == 0 end,
+  code = function(value) return type(value) == "number" and value % 1 == 0 end,
+  string = function(value) return type(value) == "string" and value ~= "" end,
+  bytes = function(value) return type(value) == "string" end,
+  boolean = function(value) return type(value) == "boolean" end,
+  table = function(value) return type(value) == "table" end,
+}
+
+local wanted = {
+  count = "a whole number from 1", integer = "a whole number from 0", code = "a whole number",
+  string = "a text", bytes = "a string of bytes", boolean = "true or false", table = "a table",
+}
+
+-- The number of letters to insert, delete, replace or swap to make one name from the other.
+local function distance(from, to)
+  local before, previous = {}, {}
+  for column = 0, #to do previous[column] = column end
+  for row = 1, #from do
+    local current = { [0] = row }
+    for column = 1, #to do
+      local letter, other = from:byte(row), to:byte(column)
+      local best = math.min(previous[column] + 1, current[column - 1] + 1,
+        previous[column - 1] + (letter == other and 0 or 1))
+      if row > 1 and column > 1 and letter == to:byte(column - 1)
+        and other == from:byte(row - 1) then
+        best = math.min(best, before[column - 2] + 1)
+      end
+      current[column] = best
+    end
+    before, previous = previous, current
+  end
+  return previous[#to]
+end
+
+---The known name that looks most like a wrong one; nil when none is near.
+---@param name string
+---@param known string[]
+---@return string?
+function fields.nearest(name, known)
+  local best, best_distance = nil, math.max(2, math.ceil(#name / 2)) + 1
+  for _, candidate in ipairs(known) do
+    local this = distance(name:lower(), candidate:lower())
+    if this < best_distance then best, best_distance = candidate, this end
+  end
+  return best
+end
+
+---The text for a name that nobody knows.
+---@param what string the thing that has the names: "mock", "rule"
+---@param name any
+---@param known string[]
+---@return string
+function fields.unknown(what, name, known)
+  local nearest = type(name) == "string" and fields.nearest(name, known)
+  return ("%s: unknown name '%s'%s"):format(what, tostring(name),
+    nearest and (", did you mean '" .. nearest .. "'?")
+    or "; known are " .. table.concat(known, ", "))
+end
+
+local function allowed(kinds, value)
+  for kind in kinds:gmatch("[^|]+") do
+    if tests[kind](value) then return true end
+  end
+  return false
+end
+
+local function describe(kinds)
+  return (kinds:gsub("[^|]+", wanted):gsub("|", " or "))
+end
+
+---Raises (without a position) unless every name in `given` is in `rows` and its value is of the
+---row's type.
+---@param what string
+---@param given table
+---@param rows rocketmq.mock.Field[]
+function fields.check(what, given, rows)
+  local by_name, names = {}, {}
+  for index, row in ipairs(rows) do by_name[row.name], names[index] = row, row.name end
+  for name, value in pairs(given) do
+    local row = by_name[name]
+    if not row then error(fields.unknown(what, name, names), 0) end
+    if not allowed(row.type, value) then
+      error(("%s: '%s' must be %s, not %s"):format(what, name, describe(row.type),
+        type(value) == "string" and "'" .. value .. "'" or tostring(value)), 0)
+    end
+  end
+end
+
+return fields

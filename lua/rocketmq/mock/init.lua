@@ -1,0 +1,222 @@
+--- A RocketMQ cluster for trying scripts: name servers and brokers on ports of this machine, in
+--- this process. It answers as RocketMQ does and shows what it was sent; it keeps that in memory
+--- only.
+---
+---     local mock = require "rocketmq.mock" { brokers = 2, topics = { Orders = 4 } }
+---     local producer = rocketmq.producer { group = "orders", namesrv = mock.namesrv }
+---     mock:rule { at = "broker-a", code = "SEND_MESSAGE_V2", times = 1, answer = { code = 2 } }
+---     ...
+---     print(#mock:messages("Orders"))
+---     mock:close()
+local uv = require "luv"
+local Broker = require "rocketmq.mock.broker"
+local Journal = require "rocketmq.mock.journal"
+local NameServer = require "rocketmq.mock.namesrv"
+local description = require "rocketmq.mock.description"
+local fields = require "rocketmq.mock.fields"
+local new_random = require "rocketmq.mock.random"
+local rules = require "rocketmq.mock.rules"
+local wait = require "rocketmq.mock.wait"
+local wire = require "rocketmq.wire"
+
+local DEFAULT_WAIT = 5000
+
+---@class rocketmq.Mock
+---@field namesrv string the addresses of its name servers, "127.0.0.1:port;..."
+local Mock = {}
+Mock.__index = Mock
+
+-- What all servers of one mock share.
+local function new_world(plan)
+  local started = uv.hrtime()
+  local connections = 0
+  local world = {
+    auto_create = plan.auto_create,
+    default_topic = plan.default_topic,
+    default_topic_queues = plan.default_topic_queues,
+    max_message_size = plan.max_message_size,
+    version = plan.version,
+    order_confs = plan.order_confs,
+    groups = {}, -- of broker servers, in the order of the description
+    rules = {},
+    random = new_random(plan.seed),
+  }
+  function world.now() return (uv.hrtime() - started) / 1e6 end
+  function world.next_connection()
+    connections = connections + 1
+    return connections
+  end
+  function world.rule_for(labels, code, topic)
+    for _, rule in ipairs(world.rules) do
+      if rule:takes(labels, code, topic) then return rule end
+    end
+  end
+  world.journal = Journal.new(plan.keep, world.now)
+  return world
+end
+
+local function start_brokers(self, plan)
+  for _, given in ipairs(plan.brokers) do
+    local servers = Broker.group(self.world, given)
+    self.brokers[given.name] = servers
+    local any = select(2, next(servers))
+    self.world.groups[#self.world.groups + 1] = any.group
+    for name, topic in pairs(given.topics) do
+      any:set_topic(name, { queues = topic.queues, read_queues = topic.read_queues,
+        write_queues = topic.write_queues, perm = topic.perm })
+    end
+  end
+end
+
+local function start_name_servers(self, plan)
+  local addrs = {}
+  for index, given in ipairs(plan.namesrvs) do
+    local server = NameServer.new(self.world, index, given)
+    self.name_servers[index] = server
+    addrs[index] = server.addr
+  end
+  self.namesrv = table.concat(addrs, ";")
+end
+
+-- All servers, brokers first.
+local function each_server(self)
+  local list = {}
+  for _, servers in pairs(self.brokers) do
+    for _, broker in pairs(servers) do list[#list + 1] = broker.server end
+  end
+  for _, name_server in ipairs(self.name_servers) do list[#list + 1] = name_server.server end
+  return ipairs(list)
+end
+
+---Starts a cluster. The names that `given` may have are those of `rocketmq.mock.description`.
+---@param given table? `brokers`, `topics`, `auto_create`, `namesrvs`, `cluster`, `seed`, `keep`
+--- ...
+---@return rocketmq.Mock
+local function new(given)
+  local ok, plan = pcall(description.read, given)
+  if not ok then error(plan, 2) end
+  local self = setmetatable({ world = new_world(plan), brokers = {}, name_servers = {} }, Mock)
+  start_brokers(self, plan)
+  start_name_servers(self, plan)
+  return self
+end
+
+---A broker's server.
+---@param name string
+---@param id integer? 0 (default) for the master, else a slave's
+---@return rocketmq.mock.Broker
+function Mock:broker(name, id)
+  local servers = self.brokers[name]
+  if not servers then
+    local known = {}
+    for other in pairs(self.brokers) do known[#known + 1] = other end
+    table.sort(known)
+    error(fields.unknown("mock broker", name, known), 2)
+  end
+  id = id or 0
+  return servers[id] or error(("mock: broker %s has no id %s"):format(name, tostring(id)), 2)
+end
+
+---A name server.
+---@param index integer? from 1 (default)
+---@return rocketmq.mock.NameServer
+function Mock:name_server(index)
+  return self.name_servers[index or 1]
+    or error(("mock: there is no name server %s"):format(tostring(index)), 2)
+end
+
+---Makes the cluster misbehave; see `rocketmq.mock.rules` for all that a rule can say.
+---@param given table
+---@return rocketmq.mock.Rule
+function Mock:rule(given)
+  local places = {}
+  for _, server in each_server(self) do
+    for label in pairs(server.labels) do places[label] = true end
+  end
+  local ok, rule = pcall(rules.new, given, places)
+  if not ok then error(rule, 2) end
+  table.insert(self.world.rules, rule)
+  return rule
+end
+
+---What was stored, in the order in which it came.
+---@param topic string?
+---@param broker string?
+---@param queue_id integer?
+---@return rocketmq.mock.Message[]
+function Mock:messages(topic, broker, queue_id)
+  return self.world.journal:messages(topic, broker, queue_id)
+end
+
+---How many messages were stored in all, those included that are no longer kept.
+---@return integer
+function Mock:count()
+  return self.world.journal.received
+end
+
+---@type rocketmq.mock.Field[]
+local request_filter = {
+  { name = "code", type = "code|string", help = "the code, as a number or a name" },
+  { name = "broker", type = "string", help = "the broker's name" },
+  { name = "at", type = "string", help = "the server: 'namesrv-1', 'broker-a', 'broker-a#1'" },
+  { name = "topic", type = "string", help = "the topic that it names" },
+}
+
+---Every request that came, stored or not, in the order in which they came.
+---@param filter { code: integer|string|nil, broker: string?, at: string?, topic: string? }?
+---@return rocketmq.mock.Request[]
+function Mock:requests(filter)
+  filter = filter or {}
+  local ok, code = pcall(function()
+    fields.check("requests", filter, request_filter)
+    return rules.code("requests", filter.code, wire.request)
+  end)
+  if not ok then error(code, 2) end
+  return self.world.journal:requests(code, filter.at or filter.broker, filter.topic)
+end
+
+---What peers sent that was no request: `at`, `connection`, `why`, `time`.
+---@return table[]
+function Mock:bad_input()
+  return self.world.journal:bad_input()
+end
+
+---Who has sent heartbeats and is still connected: by broker (slaves as "broker-a#1"), by client
+---id.
+---@return table<string, table<string, rocketmq.mock.Client>>
+function Mock:clients()
+  local found = {}
+  for _, servers in pairs(self.brokers) do
+    for _, broker in pairs(servers) do found[broker.server.name] = broker:clients() end
+  end
+  return found
+end
+
+---Waits, in this task, until something is true of the mock.
+---@param wanted integer|fun(mock: rocketmq.Mock): any so many messages stored, or a function
+--- giving something true
+---@param timeout_ms number? default 5000
+---@return any value of the function, or the number of messages; nil when the time is over
+---@return string? err
+function Mock:wait(wanted, timeout_ms)
+  local ready
+  if type(wanted) == "number" then
+    ready = function() return self:count() >= wanted and self:count() end
+  elseif type(wanted) == "function" then
+    ready = function() return wanted(self) end
+  else
+    error("wait: needs a number of messages or a function, not " .. type(wanted), 2)
+  end
+  timeout_ms = timeout_ms or DEFAULT_WAIT
+  local value = wait(ready, timeout_ms)
+  if value then return value end
+  return nil, ("mock: after %d ms still waiting; %d messages and %d requests have come"):format(
+    timeout_ms, self:count(), self.world.journal:request_count())
+end
+
+---Closes everything. Closing again does nothing; what came can still be read.
+function Mock:close()
+  for _, server in each_server(self) do server:close() end
+end
+
+return new

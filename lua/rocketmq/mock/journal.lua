@@ -1,0 +1,234 @@
+--- What the mock has seen, kept up to a bound: requests, messages, and bytes that were no
+--- request.
+local wire = require "rocketmq.wire"
+
+---@class rocketmq.mock.Request
+---@field code integer
+---@field name string? the code's name
+---@field at string which server got it: "namesrv-1", "broker-a", "broker-a#1"
+---@field broker string? the broker's name
+---@field topic string? what it names
+---@field ext table<string, string> header fields
+---@field body string
+---@field opaque integer
+---@field oneway boolean
+---@field language string|integer
+---@field version integer
+---@field serialize string "json" or "rocketmq"
+---@field connection integer the connection's number, counted over the whole mock
+---@field peer string "ip:port" of the client
+---@field time number milliseconds since the mock was made
+
+---@class rocketmq.mock.Message
+---@field topic string
+---@field broker string
+---@field queue_id integer
+---@field queue_offset integer
+---@field body string as it came: compressed when `sys_flag` says so
+---@field tags string?
+---@field keys string[]
+---@field properties table<string, string> all, also those of the system
+---@field flag integer
+---@field msg_id string? UNIQ_KEY
+---@field offset_msg_id string
+---@field group string of the producer
+---@field born_timestamp integer milliseconds since 1970
+---@field born_host string "ip:port"
+---@field sys_flag integer
+---@field batch boolean it came in a batch
+---@field oneway boolean
+---@field request_broker string? the broker's name as the request gave it
+---@field connection integer
+---@field time number milliseconds since the mock was made
+
+local ONEWAY = 2
+
+-- A list of at most `keep` entries: a new one takes the place of the oldest.
+local List = {}
+List.__index = List
+
+local function new_list(keep)
+  return setmetatable({ keep = keep, put_in_all = 0 }, List)
+end
+
+function List:put(entry)
+  if self.keep == 0 then return end
+  self[self.put_in_all % self.keep + 1] = entry
+  self.put_in_all = self.put_in_all + 1
+end
+
+-- Those that `wanted` accepts, oldest first, each as `open` makes it.
+function List:pick(wanted, open)
+  local found = {}
+  for number = math.max(0, self.put_in_all - self.keep), self.put_in_all - 1 do
+    local entry = self[number % self.keep + 1]
+    if wanted(entry) then found[#found + 1] = open(entry) end
+  end
+  return found
+end
+
+---@class rocketmq.mock.Journal
+---@field received integer messages received in all, forgotten ones included
+local Journal = {}
+Journal.__index = Journal
+
+---@param keep integer how many messages, and how many requests, are kept
+---@param now fun(): number
+---@return rocketmq.mock.Journal
+function Journal.new(keep, now)
+  return setmetatable({
+    now = now,
+    received = 0,
+    request_list = new_list(keep),
+    message_list = new_list(keep),
+    bad_list = new_list(keep),
+  }, Journal)
+end
+
+---Notes a request.
+---@param server rocketmq.mock.Server
+---@param connection rocketmq.mock.Connection
+---@param command table what the frame decodes to
+---@param frame string
+---@param topic string? that it names
+---@return table entry for `message`
+function Journal:request(server, connection, command, frame, topic)
+  local entry = { frame = frame, code = command.code, topic = topic, server = server,
+    connection = connection.number, peer = connection.peer, time = self.now() }
+  self.request_list:put(entry)
+  return entry
+end
+
+---Notes a message that was stored.
+---@param entry table `request` (what `request` gave), `topic`, `broker`, `queue_id`,
+--- `queue_offset`, `offset_msg_id`, `member` (its number in a batch, from 1, or nil)
+function Journal:message(entry)
+  self.received = self.received + 1
+  self.message_list:put(entry)
+end
+
+---Notes bytes that were no request.
+---@param at string the server's name
+---@param connection integer
+---@param why string
+function Journal:bad(at, connection, why)
+  self.bad_list:put { at = at, connection = connection, why = why, time = self.now() }
+end
+
+local function is_oneway(command)
+  return command.flag % (ONEWAY * 2) >= ONEWAY
+end
+
+local function request_name(code)
+  local name = wire.request_name(code)
+  return name ~= "UNKNOWN" and name or nil
+end
+
+local function open_request(entry)
+  if entry.opened then return entry.opened end
+  local command = wire.decode(entry.frame)
+  entry.opened = {
+    code = command.code,
+    name = request_name(command.code),
+    at = entry.server.name,
+    broker = entry.server.broker,
+    topic = entry.topic,
+    ext = command.ext,
+    body = command.body,
+    opaque = command.opaque,
+    oneway = is_oneway(command),
+    language = command.language,
+    version = command.version,
+    serialize = command.serialize,
+    connection = entry.connection,
+    peer = entry.peer,
+    time = entry.time,
+  }
+  return entry.opened
+end
+
+local function split_keys(text)
+  local keys = {}
+  for key in (text or ""):gmatch("[^ ]+") do keys[#keys + 1] = key end
+  return keys
+end
+
+-- The message's own part of its request: the whole, or one member of a batch.
+local function own_part(entry, request, header)
+  if not entry.member then
+    return { body = request.body, properties = header.properties, flag = header.message_flag }
+  end
+  local shared = entry.request
+  shared.members = shared.members or wire.decode_batch(request.body)
+  return shared.members[entry.member]
+end
+
+local function open_message(entry)
+  if entry.opened then return entry.opened end
+  local request = open_request(entry.request)
+  local header = wire.decode_send_header(request)
+  local part = own_part(entry, request, header)
+  local properties = wire.decode_properties(part.properties)
+  entry.opened = {
+    topic = entry.topic,
+    broker = entry.broker,
+    queue_id = entry.queue_id,
+    queue_offset = entry.queue_offset,
+    body = part.body,
+    tags = properties.TAGS,
+    keys = split_keys(properties.KEYS),
+    properties = properties,
+    flag = part.flag,
+    msg_id = properties.UNIQ_KEY,
+    offset_msg_id = entry.offset_msg_id,
+    group = header.group,
+    born_timestamp = header.born_timestamp,
+    born_host = request.peer,
+    sys_flag = header.sys_flag,
+    batch = entry.member ~= nil,
+    oneway = request.oneway,
+    request_broker = header.broker_name,
+    connection = request.connection,
+    time = request.time,
+  }
+  return entry.opened
+end
+
+---Messages in the order in which they came.
+---@param topic string?
+---@param broker string?
+---@param queue_id integer?
+---@return rocketmq.mock.Message[]
+function Journal:messages(topic, broker, queue_id)
+  return self.message_list:pick(function(entry)
+    return (topic == nil or entry.topic == topic) and (broker == nil or entry.broker == broker)
+      and (queue_id == nil or entry.queue_id == queue_id)
+  end, open_message)
+end
+
+---Requests in the order in which they came.
+---@param code integer?
+---@param at string? the server's or the broker's name
+---@param topic string?
+---@return rocketmq.mock.Request[]
+function Journal:requests(code, at, topic)
+  return self.request_list:pick(function(entry)
+    return (code == nil or entry.code == code)
+      and (at == nil or entry.server.name == at or entry.server.broker == at)
+      and (topic == nil or entry.topic == topic)
+  end, open_request)
+end
+
+---How many requests are kept.
+---@return integer
+function Journal:request_count()
+  return #self.request_list
+end
+
+---What came that was no request: `at`, `connection`, `why`, `time`.
+---@return table[]
+function Journal:bad_input()
+  return self.bad_list:pick(function() return true end, function(entry) return entry end)
+end
+
+return Journal

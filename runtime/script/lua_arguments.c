@@ -1,0 +1,326 @@
+#include "script/lua_arguments.h"
+
+#include <lauxlib.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "script/lua_names.h"
+#include "script/lua_result.h"
+#include "wire/codes.h"
+
+enum { LOOK_AT_FIRST = 256, LOOK_AT_EACH = 64, KEPT_ITEMS = 1024 };
+
+static const char *const message_fields[] = {"topic",      "body", "tags", "keys",
+                                             "properties", "flag", "wait", NULL};
+static const rmq_names message_names = {"field", "the message", message_fields};
+
+static const char *const option_fields[] = {"timeout", "attempt_timeout", "retries", "queue", NULL};
+static const rmq_names option_names = {"option", "the send's options", option_fields};
+
+void rmq_arguments_init(rmq_arguments *arguments) {
+  *arguments = (rmq_arguments){.time = rmq_setting_find(rmq_slice_text("send_msg_timeout")),
+                               .retries = rmq_setting_find(rmq_slice_text("retries"))};
+  rmq_failure_init(&arguments->refusal);
+}
+
+void rmq_arguments_free(rmq_arguments *arguments) {
+  free(arguments->keys);
+  free(arguments->properties);
+  rmq_failure_clear(&arguments->refusal);
+}
+
+static int refuse(rmq_arguments *arguments, int32_t code, const char *sentence) {
+  rmq_failure *why = &arguments->refusal;
+  rmq_failure_clear(why);
+  why->kind = RMQ_KIND_MESSAGE;
+  why->code = code;
+  rmq_buf_text(&why->message, sentence);
+  return RMQ_EINVAL;
+}
+
+static int wrong_type(lua_State *L, const char *name, const char *wanted, int index) {
+  return rmq_lua_raise(L, "%s must be %s, not %s", name, wanted, luaL_typename(L, index));
+}
+
+/* A text or nothing. Numbers are not taken for texts: 1 and "1" must not come to mean the same by
+ * accident. */
+static rmq_slice read_text(lua_State *L, int index, const char *name) {
+  rmq_slice text = {NULL, 0};
+  int type = lua_type(L, index);
+  if (type == LUA_TSTRING) {
+    text.ptr = lua_tolstring(L, index, &text.len);
+  } else if (type != LUA_TNIL) {
+    wrong_type(L, name, "a string", index);
+  }
+  return text;
+}
+
+/* --- Keys and properties --- */
+
+/* Room for one more in a list of `count`. What one huge message needed is not kept. */
+static void *room(void *list, size_t *cap, size_t count, size_t size) {
+  if (count == 0 && *cap > KEPT_ITEMS) {
+    free(list);
+    list = NULL;
+    *cap = 0;
+  }
+  if (count < *cap) return list;
+  *cap = *cap ? *cap * 2 : 16;
+  return rmq_realloc(list, *cap * size);
+}
+
+static void add_key(rmq_arguments *arguments, size_t count, rmq_slice key) {
+  arguments->keys = room(arguments->keys, &arguments->keys_cap, count, sizeof *arguments->keys);
+  arguments->keys[count] = key;
+}
+
+static rmq_slice listed_key(lua_State *L, int i) {
+  lua_rawgeti(L, RMQ_ARG_KEYS, i);
+  if (lua_type(L, -1) != LUA_TSTRING) {
+    char name[40];
+    snprintf(name, sizeof name, "keys[%d] of the message", i);
+    wrong_type(L, name, "a string", -1);
+  }
+  rmq_slice key;
+  key.ptr = lua_tolstring(L, -1, &key.len);
+  lua_pop(L, 1);
+  return key;
+}
+
+/* Brokers split KEYS at spaces, so a listed key with one would become two. */
+static int check_listed_key(rmq_arguments *arguments, int i, rmq_slice key) {
+  char sentence[192];
+  if (key.len == 0) {
+    snprintf(sentence, sizeof sentence, "keys[%d] is empty; leave it out", i);
+  } else if (memchr(key.ptr, ' ', key.len)) {
+    snprintf(sentence, sizeof sentence,
+             "keys[%d] (\"%.*s\") has a space; RocketMQ separates keys with spaces", i,
+             (int)(key.len < 64 ? key.len : 64), key.ptr);
+  } else {
+    return 0;
+  }
+  return refuse(arguments, RMQ_MESSAGE_ILLEGAL, sentence);
+}
+
+/* A table without a first element must be empty: {id = "1"} is no list, and would be lost without
+ * a word. */
+static void check_empty_list(lua_State *L) {
+  lua_pushnil(L);
+  if (lua_next(L, RMQ_ARG_KEYS)) {
+    rmq_lua_raise(L,
+                  "keys of the message must be a string or a list of strings, not a table with a "
+                  "%s as its key",
+                  luaL_typename(L, -2));
+  }
+}
+
+static int read_keys(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  int type = lua_type(L, RMQ_ARG_KEYS);
+  if (type == LUA_TNIL) return 0;
+  if (type != LUA_TTABLE) {
+    rmq_slice key = read_text(L, RMQ_ARG_KEYS, "keys of the message");
+    add_key(arguments, 0, key);
+    message->n_keys = key.len > 0;
+  } else {
+    size_t n = lua_objlen(L, RMQ_ARG_KEYS);
+    if (n == 0) check_empty_list(L);
+    for (size_t i = 0; i < n; i++) {
+      rmq_slice key = listed_key(L, (int)i + 1);
+      if (check_listed_key(arguments, (int)i + 1, key) < 0) return RMQ_EINVAL;
+      add_key(arguments, i, key);
+    }
+    message->n_keys = n;
+  }
+  message->keys = arguments->keys;
+  return 0;
+}
+
+static int wrong_property(lua_State *L) {
+  if (lua_type(L, -2) != LUA_TSTRING) {
+    return rmq_lua_raise(L, "the names in properties of the message must be strings, not %s",
+                         luaL_typename(L, -2));
+  }
+  return rmq_lua_raise(L, "properties.%s of the message must be a string, not %s; use tostring",
+                       lua_tostring(L, -2), luaL_typename(L, -1));
+}
+
+static void read_properties(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  int type = lua_type(L, RMQ_ARG_PROPERTIES);
+  if (type == LUA_TNIL) return;
+  if (type != LUA_TTABLE) {
+    wrong_type(L, "properties of the message", "a table of strings", RMQ_ARG_PROPERTIES);
+  }
+  size_t n = 0;
+  lua_pushnil(L);
+  while (lua_next(L, RMQ_ARG_PROPERTIES)) {
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING) wrong_property(L);
+    arguments->properties =
+        room(arguments->properties, &arguments->properties_cap, n, sizeof *arguments->properties);
+    rmq_field *field = &arguments->properties[n++];
+    field->name.ptr = lua_tolstring(L, -2, &field->name.len);
+    field->value.ptr = lua_tolstring(L, -1, &field->value.len);
+    lua_pop(L, 1);
+  }
+  message->properties = arguments->properties;
+  message->n_properties = n;
+}
+
+/* --- Numbers --- */
+
+/* True when the number is whole and within the bounds; a NaN is not. */
+static bool is_whole(double value, double min, double max) {
+  return value >= min && value <= max && floor(value) == value;
+}
+
+static int read_flag(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  int type = lua_type(L, RMQ_ARG_FLAG);
+  if (type == LUA_TNIL) return 0;
+  if (type != LUA_TNUMBER) wrong_type(L, "flag of the message", "a number", RMQ_ARG_FLAG);
+  double value = lua_tonumber(L, RMQ_ARG_FLAG);
+  if (!is_whole(value, INT32_MIN, INT32_MAX)) {
+    char sentence[128];
+    snprintf(sentence, sizeof sentence,
+             "flag is %.17g; it must be a whole number from -2147483648 to 2147483647", value);
+    return refuse(arguments, RMQ_MESSAGE_ILLEGAL, sentence);
+  }
+  message->flag = (int32_t)value;
+  return 0;
+}
+
+static void read_wait(lua_State *L, rmq_message *message) {
+  int type = lua_type(L, RMQ_ARG_WAIT);
+  if (type == LUA_TBOOLEAN) {
+    message->wait = lua_toboolean(L, RMQ_ARG_WAIT);
+  } else if (type != LUA_TNIL) {
+    wrong_type(L, "wait of the message", "a boolean", RMQ_ARG_WAIT);
+  }
+}
+
+int rmq_arguments_time(lua_State *L, rmq_arguments *arguments, int index, const char *name,
+                       int64_t *out) {
+  int type = lua_type(L, index);
+  if (type == LUA_TNIL || type == LUA_TNONE) return 0;
+  if (type != LUA_TNUMBER) wrong_type(L, name, "a number of milliseconds", index);
+  double value = lua_tonumber(L, index);
+  if (!(value > 0 && value <= (double)arguments->time->max)) {
+    char sentence[160];
+    snprintf(sentence, sizeof sentence,
+             "%s is %.17g; it must be over 0 and at most %lld milliseconds", name, value,
+             (long long)arguments->time->max);
+    return refuse(arguments, 0, sentence);
+  }
+  *out = (int64_t)ceil(value);
+  return 0;
+}
+
+static int read_retries(lua_State *L, rmq_arguments *arguments, rmq_send_options *options) {
+  int type = lua_type(L, RMQ_ARG_RETRIES);
+  if (type == LUA_TNIL) return 0;
+  if (type != LUA_TNUMBER) wrong_type(L, "option retries", "a number", RMQ_ARG_RETRIES);
+  double value = lua_tonumber(L, RMQ_ARG_RETRIES);
+  if (!is_whole(value, 0, (double)arguments->retries->max)) {
+    char sentence[128];
+    snprintf(sentence, sizeof sentence,
+             "option retries is %.17g; it must be a whole number from 0 to %lld", value,
+             (long long)arguments->retries->max);
+    return refuse(arguments, 0, sentence);
+  }
+  options->retries = (int)value;
+  return 0;
+}
+
+/* --- The queue --- */
+
+static int refuse_queue_id(rmq_arguments *arguments, double value) {
+  char sentence[128];
+  snprintf(sentence, sizeof sentence,
+           "the id of option queue is %.17g; queue ids are whole numbers from 0 on", value);
+  return refuse(arguments, 0, sentence);
+}
+
+/* A plain {broker=, id=, topic=}. The texts stay anchored in it. */
+static int read_queue_table(lua_State *L, rmq_arguments *arguments, rmq_slice *topic,
+                            rmq_send_options *options) {
+  lua_getfield(L, RMQ_ARG_QUEUE, "topic");
+  *topic = read_text(L, lua_gettop(L), "topic of option queue");
+  lua_getfield(L, RMQ_ARG_QUEUE, "broker");
+  if (lua_type(L, -1) != LUA_TSTRING) wrong_type(L, "broker of option queue", "a string", -1);
+  options->broker.ptr = lua_tolstring(L, -1, &options->broker.len);
+  lua_getfield(L, RMQ_ARG_QUEUE, "id");
+  if (lua_type(L, -1) != LUA_TNUMBER) wrong_type(L, "id of option queue", "a number", -1);
+  double id = lua_tonumber(L, -1);
+  lua_pop(L, 3);
+  if (options->broker.len == 0) {
+    return refuse(arguments, 0, "the broker of option queue is empty; it names no broker");
+  }
+  if (!is_whole(id, 0, INT32_MAX)) return refuse_queue_id(arguments, id);
+  options->queue_id = (int32_t)id;
+  return 0;
+}
+
+static int read_queue(lua_State *L, rmq_arguments *arguments, const rmq_message *message,
+                      rmq_send_options *options) {
+  int type = lua_type(L, RMQ_ARG_QUEUE);
+  if (type == LUA_TNIL) return 0;
+  rmq_slice topic = {NULL, 0};
+  if (type == LUA_TTABLE) {
+    if (read_queue_table(L, arguments, &topic, options) < 0) return RMQ_EINVAL;
+  } else if (!rmq_lua_to_queue(L, RMQ_ARG_QUEUE, &topic, &options->broker, &options->queue_id)) {
+    wrong_type(L, "option queue", "a queue or a table {broker=, id=}", RMQ_ARG_QUEUE);
+  }
+  if (topic.ptr && !rmq_slice_equal(topic, message->topic)) {
+    char sentence[384];
+    snprintf(sentence, sizeof sentence,
+             "option queue belongs to topic \"%.*s\", the message to topic \"%.*s\"",
+             (int)(topic.len < 128 ? topic.len : 128), topic.ptr,
+             (int)(message->topic.len < 128 ? message->topic.len : 128),
+             message->topic.ptr ? message->topic.ptr : "");
+    return refuse(arguments, 0, sentence);
+  }
+  return 0;
+}
+
+/* --- All of it --- */
+
+static void look_for_unknown_names(lua_State *L, rmq_arguments *arguments, bool has_options) {
+  uint64_t n = arguments->sends++;
+  if (n >= LOOK_AT_FIRST && n % LOOK_AT_EACH != 0 && !arguments->always_look) return;
+  rmq_names_check(L, &message_names, RMQ_ARG_MESSAGE);
+  if (has_options) rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
+}
+
+static int read_options(lua_State *L, rmq_arguments *arguments, const rmq_message *message,
+                        rmq_send_options *options) {
+  if (rmq_arguments_time(L, arguments, RMQ_ARG_TIMEOUT, "option timeout", &options->timeout_ms) <
+          0 ||
+      rmq_arguments_time(L, arguments, RMQ_ARG_ATTEMPT_TIMEOUT, "option attempt_timeout",
+                         &options->attempt_timeout_ms) < 0 ||
+      read_retries(L, arguments, options) < 0) {
+    return RMQ_EINVAL;
+  }
+  return read_queue(L, arguments, message, options);
+}
+
+/* What a message may have besides topic and body. */
+static int read_rest(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  message->tags = read_text(L, RMQ_ARG_TAGS, "tags of the message");
+  read_properties(L, arguments, message);
+  read_wait(L, message);
+  if (read_keys(L, arguments, message) < 0) return RMQ_EINVAL;
+  return read_flag(L, arguments, message);
+}
+
+int rmq_arguments_read(lua_State *L, rmq_arguments *arguments, rmq_message *message,
+                       rmq_send_options *options) {
+  int last = lua_gettop(L);
+  look_for_unknown_names(L, arguments, last >= RMQ_ARG_OPTIONS);
+  *message = (rmq_message){.wait = true};
+  *options = (rmq_send_options){.mode = RMQ_MODE_SYNC, .retries = -1, .may_wait = true};
+  message->body = read_text(L, RMQ_ARG_BODY, "body of the message");
+  message->topic = read_text(L, RMQ_ARG_TOPIC, "topic of the message");
+  if (last > RMQ_ARG_MESSAGE && read_rest(L, arguments, message) < 0) return RMQ_EINVAL;
+  return last >= RMQ_ARG_OPTIONS ? read_options(L, arguments, message, options) : 0;
+}

@@ -1,0 +1,55 @@
+#ifndef RMQ_SCRIPT_LUA_ARGUMENTS_H
+#define RMQ_SCRIPT_LUA_ARGUMENTS_H
+
+#include <lua.h>
+
+#include "producer/producer.h"
+#include "producer/settings.h"
+
+/* Reads what a script wants to send from the positions of the Lua stack where
+ * lua/rocketmq/producer.lua puts it. */
+enum {
+  RMQ_ARG_BODY = 1,
+  RMQ_ARG_TOPIC,
+  RMQ_ARG_MESSAGE, /* the table itself, for looking at its other names */
+  RMQ_ARG_TAGS,    /* absent with all that follow when the message has nothing else */
+  RMQ_ARG_KEYS,
+  RMQ_ARG_PROPERTIES,
+  RMQ_ARG_FLAG,
+  RMQ_ARG_WAIT,
+  RMQ_ARG_OPTIONS, /* like the message; absent with all that follow when there are none */
+  RMQ_ARG_TIMEOUT,
+  RMQ_ARG_ATTEMPT_TIMEOUT,
+  RMQ_ARG_RETRIES,
+  RMQ_ARG_QUEUE
+};
+
+/* Lists that are read into, kept from one message to the next. */
+typedef struct rmq_arguments {
+  rmq_slice *keys;
+  size_t keys_cap;
+  rmq_field *properties;
+  size_t properties_cap;
+  uint64_t sends;             /* how many messages were read */
+  bool always_look;           /* look for unknown names in every message, not in samples */
+  const rmq_setting *time;    /* the setting whose upper bound holds for times in options */
+  const rmq_setting *retries; /* likewise for retries */
+  rmq_failure refusal;        /* why the last one was refused */
+} rmq_arguments;
+
+void rmq_arguments_init(rmq_arguments *arguments);
+void rmq_arguments_free(rmq_arguments *arguments);
+
+/* Fills `message` and `options` with slices of the Lua values, valid while those stay where they
+ * are. 0, or RMQ_EINVAL when a value is wrong (`refusal` says which). A wrong type or an unknown
+ * name raises. Looks for unknown names in the first 256 messages and in one of 64 after them,
+ * which costs nothing to speak of. */
+int rmq_arguments_read(lua_State *L, rmq_arguments *arguments, rmq_message *message,
+                       rmq_send_options *options);
+
+/* Reads an optional time in milliseconds, rounded up to a whole one. 0 with `*out` unchanged when
+ * it is nil. */
+int rmq_arguments_time(lua_State *L, rmq_arguments *arguments, int index, const char *name,
+                       int64_t *out);
+
+#endif

@@ -1,0 +1,347 @@
+#include "script/lua_producer.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "net/uv/uv_io.h"
+#include "script/lua_arguments.h"
+#include "script/lua_failure.h"
+#include "script/lua_names.h"
+#include "script/lua_pending.h"
+#include "script/lua_result.h"
+#include "script/lua_settings.h"
+#include "script/vm.h"
+
+/* The userdata in a script's hands is one pointer to this. It outlives the userdata when the
+ * collector finds that first: what is under way is still delivered. */
+typedef struct lua_producer {
+  rmq_ending ending;
+  rmq_vm *vm;
+  rmq_io *io;
+  rmq_producer *producer;
+  rmq_pendings pendings;
+  rmq_arguments arguments;
+  bool over;          /* shut down, or the parent process's: nothing comes any more */
+  bool forked;        /* the parent process's */
+  uv_idle_t farewell; /* only ever closed, to be called back when the stack is empty */
+  /* Of the end of the process, while it waits for us. */
+  void (*finished)(void *arg, size_t undelivered);
+  void *finished_arg;
+  char name[300];
+} lua_producer;
+
+/* The metatable of the userdata is upvalue 1 of every function here. */
+static lua_producer **check_box(lua_State *L) {
+  lua_producer **box = lua_touserdata(L, 1);
+  bool is_ours = box && lua_getmetatable(L, 1);
+  if (is_ours) {
+    is_ours = lua_rawequal(L, -1, lua_upvalueindex(1));
+    lua_pop(L, 1);
+  }
+  if (!is_ours) {
+    rmq_lua_raise(
+        L, "this is a method of a producer: call it as producer:method(), not producer.method()");
+  }
+  return box;
+}
+
+static lua_producer *check_producer(lua_State *L) { return *check_box(L); }
+
+/* --- Life --- */
+
+static void on_farewell(uv_handle_t *handle) {
+  lua_producer *p = handle->data;
+  rmq_producer_free(p->producer);
+  rmq_uv_io_free(p->io);
+  rmq_pendings_free(&p->pendings);
+  rmq_arguments_free(&p->arguments);
+  free(p);
+}
+
+/* Frees it in a later turn: the collector may run inside one of its own completions. */
+static void retire(lua_producer *p) {
+  rmq_vm_remove_ending(p->vm, &p->ending);
+  uv_idle_init(rmq_vm_loop(p->vm), &p->farewell);
+  p->farewell.data = p;
+  uv_close((uv_handle_t *)&p->farewell, on_farewell);
+}
+
+static void on_shut_down_by_collector(void *arg, size_t undelivered) {
+  lua_producer *p = arg;
+  p->over = true;
+  /* When the process ends in the meantime, it is told the same number by on_finished. */
+  if (!p->finished) rmq_vm_count_undelivered(p->vm, undelivered);
+  retire(p);
+}
+
+static int producer_gc(lua_State *L) {
+  lua_producer *p = *(lua_producer **)lua_touserdata(L, 1);
+  if (p->over) {
+    retire(p);
+  } else {
+    rmq_producer_shutdown(p->producer, rmq_producer_settings(p->producer)->flush_timeout,
+                          on_shut_down_by_collector, p);
+  }
+  return 0;
+}
+
+static void on_finished(void *arg, size_t undelivered) {
+  lua_producer *p = arg;
+  p->over = true;
+  p->finished(p->finished_arg, undelivered);
+}
+
+static lua_producer *of_ending(rmq_ending *ending) { return (lua_producer *)(void *)ending; }
+
+static void finish(rmq_ending *ending, int64_t timeout_ms,
+                   void (*done)(void *arg, size_t undelivered), void *arg) {
+  lua_producer *p = of_ending(ending);
+  p->finished = done;
+  p->finished_arg = arg;
+  if (timeout_ms < 0) timeout_ms = rmq_producer_settings(p->producer)->flush_timeout;
+  rmq_producer_shutdown(p->producer, timeout_ms, on_finished, p);
+}
+
+static size_t undelivered_now(rmq_ending *ending) {
+  rmq_producer_stats stats = rmq_producer_stats_of(of_ending(ending)->producer);
+  return stats.inflight + stats.waiting;
+}
+
+static void forked(rmq_ending *ending) {
+  lua_producer *p = of_ending(ending);
+  rmq_producer_forked(p->producer);
+  rmq_uv_io_forked(p->io);
+  p->over = p->forked = true;
+  /* It has nothing to finish here, and its `done` would never come. */
+  rmq_vm_remove_ending(p->vm, ending);
+}
+
+/* new(settings): the producer, or nil and what is wrong with the settings. */
+static int producer_new(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  rmq_vm *vm = rmq_vm_of(L);
+  rmq_settings settings;
+  char why[512];
+  if (rmq_lua_read_settings(L, 1, vm, &settings, why, sizeof why) < 0) {
+    lua_pushnil(L);
+    lua_pushstring(L, why);
+    return 2;
+  }
+  rmq_io *io = rmq_uv_io_new(rmq_vm_loop(vm));
+  if (!io) {
+    rmq_settings_free(&settings);
+    lua_pushnil(L);
+    lua_pushliteral(L, "the event loop has no room for a producer: too many open files?");
+    return 2;
+  }
+  lua_producer **box = lua_newuserdata(L, sizeof *box);
+  lua_producer *p = rmq_alloc_zero(1, sizeof *p);
+  p->vm = vm;
+  p->io = io;
+  p->producer = rmq_producer_new(&settings, io, rmq_vm_log(vm));
+  rmq_arguments_init(&p->arguments);
+  snprintf(p->name, sizeof p->name, "producer '%s'", settings.group);
+  rmq_settings_free(&settings);
+  p->ending = (rmq_ending){
+      .finish = finish, .undelivered = undelivered_now, .forked = forked, .name = p->name};
+  rmq_vm_add_ending(vm, &p->ending);
+  *box = p;
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_setmetatable(L, -2);
+  return 1;
+}
+
+/* --- What waits --- */
+
+/* Ends a function at once with a failure; take makes of it what it would have made later. Whatever is
+ * wrong, the error names the topic that the call was about. */
+static int fail_at_once(lua_State *L, lua_producer *p, const rmq_failure *failure,
+                        rmq_slice topic) {
+  rmq_pending *pending = rmq_pending_take(&p->pendings, NULL);
+  rmq_pending_fail(pending, failure);
+  if (!pending->failure->topic && topic.len > 0) {
+    pending->failure->topic = rmq_copy_text(topic.ptr, topic.len);
+  }
+  lua_pushboolean(L, false);
+  lua_pushlightuserdata(L, pending);
+  return 2;
+}
+
+/* A producer's own function (body, topic, ...), see lua_arguments.h. Its upvalue is the producer, so
+ * nothing else can be given for it, and it stays while the function waits. */
+static int producer_send(lua_State *L) {
+  lua_producer *p = *(lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "send");
+  rmq_message message;
+  rmq_send_options options;
+  if (rmq_arguments_read(L, &p->arguments, &message, &options) < 0) {
+    return fail_at_once(L, p, &p->arguments.refusal, message.topic);
+  }
+  rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
+  if (rmq_producer_send(p->producer, &message, &options, rmq_pending_sent, pending) < 0) {
+    rmq_pending_put_back(pending);
+    return fail_at_once(L, p, rmq_producer_failure(p->producer), message.topic);
+  }
+  /* The body stays until the answer is there. */
+  lua_settop(L, RMQ_ARG_BODY);
+  return rmq_task_wait(L, RMQ_ARG_BODY);
+}
+
+/* sender(producer) */
+static int producer_sender(lua_State *L) {
+  check_box(L);
+  lua_settop(L, 1);
+  lua_pushcclosure(L, producer_send, 1);
+  return 1;
+}
+
+/* queues(producer, topic) */
+static int producer_queues(lua_State *L) {
+  lua_producer *p = check_producer(L);
+  if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "queues");
+  if (lua_type(L, 2) != LUA_TSTRING) {
+    return rmq_lua_raise(L, "topic must be a string, not %s", luaL_typename(L, 2));
+  }
+  rmq_slice topic;
+  topic.ptr = lua_tolstring(L, 2, &topic.len);
+  rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
+  rmq_pending_set_topic(pending, topic);
+  int64_t timeout_ms = rmq_producer_settings(p->producer)->send_msg_timeout;
+  if (rmq_producer_queues(p->producer, topic, timeout_ms, rmq_pending_listed, pending) < 0) {
+    rmq_pending_put_back(pending);
+    return fail_at_once(L, p, rmq_producer_failure(p->producer), topic);
+  }
+  lua_settop(L, 2);
+  return rmq_task_wait(L, 2);
+}
+
+static int refuse_forked(lua_State *L, lua_producer *p) {
+  rmq_failure failure;
+  rmq_failure_init(&failure);
+  failure.kind = RMQ_KIND_STATE;
+  rmq_buf_printf(&failure.message, "%s belongs to the parent process", p->name);
+  int values = fail_at_once(L, p, &failure, (rmq_slice){NULL, 0});
+  rmq_failure_clear(&failure);
+  return values;
+}
+
+static int wait_for_end(lua_State *L, const char *what,
+                        void (*start)(rmq_producer *, int64_t, rmq_flush_done *, void *),
+                        rmq_flush_done *done) {
+  lua_producer *p = check_producer(L);
+  if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, what);
+  if (p->forked) return refuse_forked(L, p);
+  int64_t timeout_ms = rmq_producer_settings(p->producer)->flush_timeout;
+  if (rmq_arguments_time(L, &p->arguments, 2, "timeout", &timeout_ms) < 0) {
+    return fail_at_once(L, p, &p->arguments.refusal, (rmq_slice){NULL, 0});
+  }
+  rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
+  pending->owner = p;
+  start(p->producer, timeout_ms, done, pending);
+  lua_settop(L, 1);
+  return rmq_task_wait(L, 1);
+}
+
+static int producer_flush(lua_State *L) {
+  return wait_for_end(L, "flush", rmq_producer_flush, rmq_pending_counted);
+}
+
+static void on_shut_down(void *arg, size_t undelivered) {
+  rmq_pending *pending = arg;
+  lua_producer *p = pending->owner;
+  p->over = true;
+  /* The script is told what was left over; the end of the process need not say it again. */
+  rmq_vm_remove_ending(p->vm, &p->ending);
+  rmq_pending_counted(pending, undelivered);
+}
+
+static int producer_shutdown(lua_State *L) {
+  return wait_for_end(L, "shutdown", rmq_producer_shutdown, on_shut_down);
+}
+
+/* --- What does not wait --- */
+
+static int producer_settings(lua_State *L) {
+  rmq_lua_push_settings(L, rmq_producer_settings(check_producer(L)->producer));
+  return 1;
+}
+
+static int producer_client_id(lua_State *L) {
+  lua_pushstring(L, rmq_producer_client_id(check_producer(L)->producer));
+  return 1;
+}
+
+static void set_count(lua_State *L, const char *name, uint64_t value) {
+  lua_pushnumber(L, (double)value);
+  lua_setfield(L, -2, name);
+}
+
+static int producer_stats(lua_State *L) {
+  rmq_producer_stats stats = rmq_producer_stats_of(check_producer(L)->producer);
+  lua_createtable(L, 0, 8);
+  set_count(L, "sent", stats.sent);
+  set_count(L, "acknowledged", stats.acknowledged);
+  set_count(L, "failed", stats.failed);
+  set_count(L, "retried", stats.retried);
+  set_count(L, "oneway_failed", stats.oneway_failed);
+  set_count(L, "inflight", stats.inflight);
+  set_count(L, "waiting", stats.waiting);
+  set_count(L, "inflight_bytes", stats.inflight_bytes);
+  return 1;
+}
+
+/* look_at_every_message(producer): unknown names are looked for in each, not in samples. */
+static int producer_look_at_every_message(lua_State *L) {
+  check_producer(L)->arguments.always_look = true;
+  return 0;
+}
+
+static int set_int64(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  rmq_lua_results_set_int64(L);
+  return 0;
+}
+
+static int error_metatable(lua_State *L) {
+  luaL_getmetatable(L, RMQ_LUA_ERROR);
+  return 1;
+}
+
+static void set_functions(lua_State *L, const luaL_Reg *functions) {
+  for (; functions->name; functions++) {
+    lua_pushvalue(L, -2);
+    lua_pushcclosure(L, functions->func, 1);
+    lua_setfield(L, -2, functions->name);
+  }
+}
+
+int luaopen_rocketmq_native_producer(lua_State *L) {
+  static const luaL_Reg functions[] = {{"new", producer_new},
+                                       {"sender", producer_sender},
+                                       {"queues", producer_queues},
+                                       {"flush", producer_flush},
+                                       {"shutdown", producer_shutdown},
+                                       {"settings", producer_settings},
+                                       {"client_id", producer_client_id},
+                                       {"stats", producer_stats},
+                                       {"look_at_every_message", producer_look_at_every_message},
+                                       {"set_int64", set_int64},
+                                       {"error_metatable", error_metatable},
+                                       {NULL, NULL}};
+  rmq_lua_results_open(L);
+  if (luaL_newmetatable(L, "rocketmq.producer")) {
+    lua_pushcfunction(L, producer_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_newtable(L);
+  set_functions(L, functions);
+  rmq_lua_pending_open(L);
+  lua_setfield(L, -2, "take");
+  lua_pushliteral(L, RMQLUA_VERSION);
+  lua_setfield(L, -2, "version");
+  return 1;
+}

@@ -1,0 +1,34 @@
+#ifndef RMQ_SCRIPT_LUA_RESULT_H
+#define RMQ_SCRIPT_LUA_RESULT_H
+
+#include <lua.h>
+
+#include "base/buf.h"
+#include "producer/producer.h"
+
+/* Results and queues as scripts see them: userdata of just the size that their texts need, whose
+ * fields become Lua values when they are read. Neither needs a finalizer, so the collector frees
+ * them in one step. */
+
+/* Makes the metatables of results, queues and errors; to be called before anything else here. */
+void rmq_lua_results_open(lua_State *L);
+
+/* Keeps the function on top of the stack (and pops it): (high, low) to an int64_t cdata, for
+ * offsets that a Lua number cannot hold. */
+void rmq_lua_results_set_int64(lua_State *L);
+
+/* The bytes that a completion's userdata has: how many, and what they are. */
+size_t rmq_result_size(const rmq_completion *completion);
+void rmq_result_write(void *at, const rmq_completion *completion);
+
+/* Pushes a result whose `size` bytes are still to be written, and returns where they go. `metatable`
+ * is its stack index, from rmq_lua_push_result_metatable. */
+void *rmq_lua_push_result(lua_State *L, size_t size, int metatable);
+void rmq_lua_push_result_metatable(lua_State *L);
+
+void rmq_lua_push_queue(lua_State *L, rmq_slice topic, rmq_slice broker, int32_t id);
+
+/* True when the value at `index` is a queue; its parts are valid as long as the value is. */
+bool rmq_lua_to_queue(lua_State *L, int index, rmq_slice *topic, rmq_slice *broker, int32_t *id);
+
+#endif

@@ -1,0 +1,163 @@
+#include "script/lua_settings.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+static int wrong_type(lua_State *L, const char *name, const char *wanted, char *why, size_t size) {
+  snprintf(why, size, "setting %s must be %s, not %s", name, wanted, luaL_typename(L, -1));
+  return RMQ_EINVAL;
+}
+
+/* A list of name servers in the form that a text has. */
+static int join_namesrv(lua_State *L, rmq_buf *joined, char *why, size_t size) {
+  size_t n = lua_objlen(L, -1);
+  for (size_t i = 1; i <= n; i++) {
+    lua_rawgeti(L, -1, (int)i);
+    if (lua_type(L, -1) != LUA_TSTRING) {
+      snprintf(why, size,
+               "setting namesrv must be a string or a list of strings; its element %zu is a %s", i,
+               luaL_typename(L, -1));
+      lua_pop(L, 1);
+      return RMQ_EINVAL;
+    }
+    size_t len;
+    const char *text = lua_tolstring(L, -1, &len);
+    if (i > 1) rmq_buf_u8(joined, ';');
+    rmq_buf_bytes(joined, text, len);
+    lua_pop(L, 1);
+  }
+  if (n > 0) return 0;
+  snprintf(why, size, "setting namesrv is a table without elements; give a list of \"host:port\"");
+  return RMQ_EINVAL;
+}
+
+static int set_namesrv_list(lua_State *L, rmq_settings *settings, const rmq_setting *row, char *why,
+                            size_t size) {
+  rmq_buf joined = {0};
+  int status = join_namesrv(L, &joined, why, size);
+  if (status == 0) {
+    status = rmq_settings_set_text(settings, row, rmq_buf_slice(&joined), why, size);
+  }
+  rmq_buf_free(&joined);
+  return status;
+}
+
+/* Sets one from the value on top of the stack. */
+static int set_value(lua_State *L, rmq_settings *settings, const rmq_setting *row, const char *name,
+                     char *why, size_t size) {
+  int type = lua_type(L, -1);
+  switch (row->type) {
+    case RMQ_SETTING_INTEGER:
+      if (type != LUA_TNUMBER) return wrong_type(L, name, "a number", why, size);
+      return rmq_settings_set_integer(settings, row, lua_tonumber(L, -1), why, size);
+    case RMQ_SETTING_BOOLEAN:
+      if (type != LUA_TBOOLEAN) return wrong_type(L, name, "a boolean", why, size);
+      return rmq_settings_set_boolean(settings, row, lua_toboolean(L, -1), why, size);
+    default:
+      break;
+  }
+  bool is_namesrv = row->offset == offsetof(rmq_settings, namesrv);
+  if (is_namesrv && type == LUA_TTABLE) return set_namesrv_list(L, settings, row, why, size);
+  if (type != LUA_TSTRING) {
+    return wrong_type(L, name, is_namesrv ? "a string or a list of strings" : "a string", why,
+                      size);
+  }
+  rmq_slice text;
+  text.ptr = lua_tolstring(L, -1, &text.len);
+  return rmq_settings_set_text(settings, row, text, why, size);
+}
+
+static int unknown_setting(const char *name, rmq_slice text, char *why, size_t size) {
+  const char *nearest = rmq_setting_nearest(text);
+  if (nearest) {
+    snprintf(why, size, "unknown setting '%s': did you mean '%s'?", name, nearest);
+  } else {
+    snprintf(why, size, "unknown setting '%s'; rmqlua --help lists them", name);
+  }
+  return RMQ_EINVAL;
+}
+
+/* The setting whose name is below the top of the stack and whose value is on top. `seen` has the
+ * name by which each row was set before. */
+static int read_pair(lua_State *L, rmq_settings *settings, const char **seen, char *why,
+                     size_t size) {
+  if (lua_type(L, -2) != LUA_TSTRING) {
+    snprintf(why, size, "the names of settings must be strings, not %s", luaL_typename(L, -2));
+    return RMQ_EINVAL;
+  }
+  rmq_slice text;
+  text.ptr = lua_tolstring(L, -2, &text.len);
+  const rmq_setting *row = rmq_setting_find(text);
+  if (!row) return unknown_setting(text.ptr, text, why, size);
+  const char **before = &seen[row - rmq_setting_table];
+  if (*before) {
+    snprintf(why, size, "the settings '%s' and '%s' are the same one; give one of them", *before,
+             text.ptr);
+    return RMQ_EINVAL;
+  }
+  *before = text.ptr;
+  return set_value(L, settings, row, text.ptr, why, size);
+}
+
+static int read_table(lua_State *L, int index, rmq_settings *settings, char *why, size_t size) {
+  const char *seen[64] = {NULL}; /* more than the table has rows */
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    int status = read_pair(L, settings, seen, why, size);
+    lua_pop(L, 1);
+    if (status == 0) continue;
+    lua_pop(L, 1);
+    return status;
+  }
+  return 0;
+}
+
+/* The name servers from elsewhere than the script. */
+static int complete_namesrv(const rmq_vm *vm, rmq_settings *settings, char *why, size_t size) {
+  bool forced = false;
+  const char *given = rmq_vm_namesrv(vm, &forced);
+  if (settings->namesrv && !(given && forced)) return 0;
+  if (!given) given = getenv("NAMESRV_ADDR");
+  if (!given || !*given) {
+    snprintf(why, size,
+             "no name server is known: give namesrv = \"host:9876\" here, start with --namesrv "
+             "host:9876 or "
+             "--mock, or set NAMESRV_ADDR");
+    return RMQ_EINVAL;
+  }
+  const rmq_setting *row = rmq_setting_find(rmq_slice_text("namesrv"));
+  return rmq_settings_set_text(settings, row, rmq_slice_text(given), why, size);
+}
+
+int rmq_lua_read_settings(lua_State *L, int index, const rmq_vm *vm, rmq_settings *settings,
+                          char *why, size_t why_size) {
+  rmq_settings_init(settings);
+  int status = read_table(L, index, settings, why, why_size);
+  if (status == 0) status = complete_namesrv(vm, settings, why, why_size);
+  if (status == 0) status = rmq_settings_check(settings, why, why_size);
+  if (status < 0) rmq_settings_free(settings);
+  return status;
+}
+
+void rmq_lua_push_settings(lua_State *L, const rmq_settings *settings) {
+  lua_newtable(L);
+  for (const rmq_setting *row = rmq_setting_table; row->name; row++) {
+    const void *at = (const char *)settings + row->offset;
+    switch (row->type) {
+      case RMQ_SETTING_TEXT:
+        lua_pushstring(L, *(char *const *)at);
+        break;
+      case RMQ_SETTING_INTEGER:
+        lua_pushnumber(L, (double)*(const int64_t *)at);
+        break;
+      case RMQ_SETTING_BOOLEAN:
+        lua_pushboolean(L, *(const bool *)at);
+        break;
+    }
+    lua_setfield(L, -2, row->name);
+  }
+}

@@ -1,0 +1,257 @@
+#include "script/options.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "producer/settings.h"
+#include "wire/namesrv.h"
+
+/* A command line being read. */
+typedef struct reading {
+  rmq_options *options;
+  int argc;
+  char **argv;
+  int at; /* the argument being looked at */
+  char *why;
+  size_t why_size;
+} reading;
+
+typedef struct option_row {
+  const char *name;
+  const char *value; /* how --help shows the value, NULL: none; "[=...]": attached and optional */
+  const char *help;
+  int (*take)(reading *in, const char *value);
+} option_row;
+
+__attribute__((format(printf, 2, 3))) static int fail(reading *in, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(in->why, in->why_size, format, args);
+  va_end(args);
+  return RMQ_EINVAL;
+}
+
+/* --- What each option does ------------------------------------------------------------------- */
+
+static int add_step(reading *in, bool is_module, const char *text) {
+  rmq_vm_config *config = &in->options->config;
+  in->options->steps[config->n_steps++] = (rmq_step){is_module, text};
+  return 0;
+}
+
+static int take_chunk(reading *in, const char *value) { return add_step(in, false, value); }
+static int take_module(reading *in, const char *value) { return add_step(in, true, value); }
+
+static int take_version(reading *in, const char *value) {
+  (void)value;
+  in->options->version = true;
+  return 0;
+}
+
+static int take_help(reading *in, const char *value) {
+  (void)value;
+  in->options->help = true;
+  return 0;
+}
+
+static int take_namesrv(reading *in, const char *value) {
+  rmq_slice rest = rmq_slice_text(value), one;
+  const char *reason = "";
+  int count = 0, status;
+  while ((status = rmq_namesrv_next(&rest, &one, &reason)) > 0) count++;
+  if (status < 0) {
+    return fail(in,
+                "--namesrv: '%.*s' is not an address (%s); write host:port, several separated "
+                "by ';'",
+                (int)one.len, one.ptr, reason);
+  }
+  if (count == 0) return fail(in, "--namesrv: the list is empty; write host:port");
+  in->options->config.namesrv = value;
+  return 0;
+}
+
+static int take_mock(reading *in, const char *value) {
+  rmq_vm_config *config = &in->options->config;
+  config->mock = true;
+  config->mock_forced = !value || strcmp(value, "default") != 0;
+  config->mock_spec = config->mock_forced ? value : NULL;
+  return 0;
+}
+
+static int take_log_level(reading *in, const char *value) {
+  for (rmq_log_level level = RMQ_LOG_DEBUG; level <= RMQ_LOG_ERROR; level++) {
+    if (strcmp(value, rmq_log_level_name(level)) == 0) {
+      in->options->config.log.level = level;
+      in->options->log_off = false;
+      return 0;
+    }
+  }
+  if (strcmp(value, "off") != 0) {
+    return fail(in, "--log-level: '%s' is not one of debug, info, warn, error, off", value);
+  }
+  in->options->log_off = true;
+  return 0;
+}
+
+static const option_row rows[] = {
+    {"-e", "CHUNK", "run a piece of Lua; may be repeated, and a script may follow", take_chunk},
+    {"-l", "MODULE", "require a module before the script", take_module},
+    {"--namesrv", "LIST", "name servers of producers that name none: host:port;host:port",
+     take_namesrv},
+    {"--mock", "[=SPEC]",
+     "send to a mock of RocketMQ inside this process, whatever name server a script names; "
+     "=default: only where it names none; =brokers=3,topics={Orders=8}: its shape",
+     take_mock},
+    {"--log-level", "LEVEL", "debug, info, warn (the default), error, off; lines go to stderr",
+     take_log_level},
+    {"-v", NULL, "print versions", take_version},
+    {"--version", NULL, "print versions", take_version},
+    {"-h", NULL, "print this help", take_help},
+    {"--help", NULL, "print this help", take_help},
+    {NULL, NULL, NULL, NULL}};
+
+/* --- Reading --------------------------------------------------------------------------------- */
+
+/* How many edits turn one name into the other. */
+static size_t distance(const char *a, const char *b) {
+  size_t row[64], n = strlen(b);
+  if (n >= sizeof row / sizeof *row) return n;
+  for (size_t j = 0; j <= n; j++) row[j] = j;
+  for (size_t i = 1; a[i - 1]; i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= n; j++) {
+      size_t best = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      if (row[j] + 1 < best) best = row[j] + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      row[j] = best;
+    }
+  }
+  return row[n];
+}
+
+static const char *nearest(const char *name) {
+  const char *found = NULL;
+  size_t best = strlen(name) / 2 + 1;
+  for (const option_row *row = rows; row->name; row++) {
+    size_t now = distance(name, row->name);
+    if (now < best) {
+      best = now;
+      found = row->name;
+    }
+  }
+  return found;
+}
+
+static const option_row *find_row(const char *name, size_t len) {
+  for (const option_row *row = rows; row->name; row++) {
+    if (strlen(row->name) == len && memcmp(row->name, name, len) == 0) return row;
+  }
+  return NULL;
+}
+
+static int unknown_option(reading *in, const char *text, size_t name_len) {
+  char *name = rmq_copy_text(text, name_len);
+  const char *near = nearest(name);
+  int status = near ? fail(in, "unknown option '%s'; did you mean %s?", name, near)
+                    : fail(in, "unknown option '%s'; --help lists them", name);
+  free(name);
+  return status;
+}
+
+static int take_option(reading *in) {
+  const char *text = in->argv[in->at];
+  const char *equals = strncmp(text, "--", 2) == 0 ? strchr(text, '=') : NULL;
+  size_t len = equals ? (size_t)(equals - text) : strlen(text);
+  const option_row *row = find_row(text, len);
+  if (!row) return unknown_option(in, text, len);
+  const char *value = equals ? equals + 1 : NULL;
+  if (!row->value && value) return fail(in, "%s takes no value", row->name);
+  if (row->value && row->value[0] != '[' && !value) {
+    if (in->at + 1 >= in->argc) return fail(in, "%s needs a value: %s", row->name, row->value);
+    value = in->argv[++in->at];
+  }
+  return row->take(in, value);
+}
+
+/* An option starts with a dash; a single dash is the script on stdin, and "--" ends the options. */
+static bool at_option(const reading *in) {
+  const char *text = in->argv[in->at];
+  return text[0] == '-' && text[1] != '\0' && strcmp(text, "--") != 0;
+}
+
+int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, size_t why_size) {
+  memset(options, 0, sizeof *options);
+  options->steps = rmq_alloc_zero((size_t)argc + 1, sizeof *options->steps);
+  options->config.steps = options->steps;
+  options->config.argc = argc;
+  options->config.argv = argv;
+  options->config.log.level = RMQ_LOG_WARN;
+  reading in = {options, argc, argv, 1, why, why_size};
+  for (; in.at < argc && at_option(&in); in.at++) {
+    int status = take_option(&in);
+    if (status != 0) return status;
+  }
+  if (in.at < argc && strcmp(argv[in.at], "--") == 0) in.at++;
+  if (in.at < argc) options->config.script = in.at;
+  bool something = options->config.script || options->config.n_steps > 0 || options->help;
+  if (!something && !options->version) {
+    return fail(&in, "no script; write rmqlua SCRIPT, or rmqlua --help");
+  }
+  return 0;
+}
+
+void rmq_options_free(rmq_options *options) { free(options->steps); }
+
+/* --- Help ------------------------------------------------------------------------------------ */
+
+static const char *type_name(rmq_setting_type type) {
+  switch (type) {
+    case RMQ_SETTING_TEXT:
+      return "text";
+    case RMQ_SETTING_INTEGER:
+      return "number";
+    case RMQ_SETTING_BOOLEAN:
+      return "boolean";
+  }
+  return "";
+}
+
+static void print_settings(void) {
+  printf("\nSettings of a producer, as in rocketmq.producer { group = \"orders\" }:\n");
+  for (const rmq_setting *row = rmq_setting_table; row->name; row++) {
+    const char *unit = row->unit && row->unit[0] ? row->unit : type_name(row->type);
+    printf("  %s", row->name);
+    if (row->alias) printf(", %s", row->alias);
+    printf(" (%s", row->choices ? row->choices : unit);
+    if (row->initial) printf(", default %s", row->initial[0] ? row->initial : "empty");
+    printf(")\n      %s\n", row->help);
+  }
+}
+
+void rmq_options_help(void) {
+  printf(
+      "usage: rmqlua [options] SCRIPT [arguments]\n"
+      "Runs a Lua script (LuaJIT) that sends messages to Apache RocketMQ. SCRIPT may be - for "
+      "stdin.\n"
+      "\nOptions:\n");
+  for (const option_row *row = rows; row->name; row++) {
+    char left[64];
+    const char *gap = row->value && row->value[0] != '[' ? " " : "";
+    snprintf(left, sizeof left, "%s%s%s", row->name, gap, row->value ? row->value : "");
+    printf("  %-20s  %s\n", left, row->help);
+  }
+  printf(
+      "\nThe environment variable NAMESRV_ADDR names name servers where neither the script nor "
+      "--namesrv "
+      "does.\n"
+      "\nExit status: 0; 1 an error in the script; 2 a wrong command line or a script that cannot "
+      "be "
+      "read;\n3 something was not delivered; 130 and 143 after SIGINT and SIGTERM.\n");
+  print_settings();
+}

@@ -1,0 +1,59 @@
+-- Every example runs as it stands, and says what its readers are told that it says.
+local child = require "spec.support.child"
+
+local function run(name)
+  local ended = child.run { "--mock=default", "examples/" .. name .. ".lua" }
+  assert.equal(0, ended.code, ended.stdout .. ended.stderr)
+  -- Nothing but that it is a mock, and that the topic is new to it.
+  local first, second, rest = ended.stderr:match "^([^\n]*)\n([^\n]*)\n(.*)$"
+  assert.truthy(first and first:find "^mock: name server at ", ended.stderr)
+  assert.truthy(second:find 'topic "%a+" does not exist yet', ended.stderr)
+  assert.equal("", rest)
+  local lines = {}
+  for line in ended.stdout:gmatch "[^\n]*" do
+    if line ~= "" then lines[#lines + 1] = line end
+  end
+  return lines
+end
+
+local function matches(patterns, lines)
+  for i, pattern in ipairs(patterns) do
+    assert.truthy((lines[i] or "nothing"):find("^" .. pattern .. "$"),
+      ("line %d is %q, not like %q"):format(i, tostring(lines[i]), pattern))
+  end
+  assert.equal(#patterns, #lines, table.concat(lines, "\n"))
+end
+
+describe("the example", function()
+  it("quickstart", function()
+    local stored = "hello %d: SEND_OK, queue Greetings@broker%-[ab]#[0-3], offset 0"
+    matches({ stored, stored, stored,
+      "message error: topic has a space at position 3;.*" }, run "quickstart")
+  end)
+
+  it("coroutines", function()
+    matches({ "the first task got SEND_OK", "16 tasks stored 400 messages",
+      "the generator got SEND_OK", "the generator got SEND_OK",
+      "sent 403, acknowledged 403, failed 0" }, run "coroutines")
+  end)
+
+  it("timer", function()
+    local lines = run "timer"
+    assert.equal("started", table.remove(lines, 1))
+    table.sort(lines)
+    matches({ "tick 1: SEND_OK", "tick 2: SEND_OK", "tick 3: SEND_OK", "tick 4: SEND_OK",
+      "tick 5: SEND_OK" }, lines)
+  end)
+
+  it("errors", function()
+    matches({
+      "an empty body: kind message, attempts 0", "  message error 13: body is empty.*",
+      "a key with a space: kind message, attempts 0", '  .*keys%[1%] %("one two"%) has a space.*',
+      "a reserved property: kind message, attempts 0", "  message error: .*KEYS.*",
+      "an unknown broker: kind %l+, attempts %d", "  .*nobody.*",
+      "false\tunknown field 'tag' in the message: did you mean 'tags'%?",
+      "false\trocketmq.producer: unknown setting 'retrys': did you mean 'retries'%?",
+      "after the shutdown: kind state, attempts 0", "  state error: .*shut down.*",
+    }, run "errors")
+  end)
+end)

@@ -1,0 +1,239 @@
+local task = require "rocketmq.task"
+local uv = require "luv"
+
+describe("spawn", function()
+  it("starts a function in the next turn, with its arguments", function()
+    local got
+    local one = task.spawn(function(...) got = { n = select("#", ...), ... } end, 1, nil, 3, nil)
+    assert.is_nil(got)
+    assert.equal("running", one:status())
+    one:wait()
+    assert.same({ n = 4, 1, nil, 3 }, got)
+    assert.equal("done", one:status())
+    assert.equal("task (done)", tostring(one))
+  end)
+
+  it("runs tasks in the order of their spawning", function()
+    local order = {}
+    local tasks = {}
+    for i = 1, 5 do tasks[i] = task.spawn(function() order[#order + 1] = i end) end
+    tasks[5]:wait()
+    assert.same({ 1, 2, 3, 4, 5 }, order)
+  end)
+
+  it("refuses what is no function, naming the argument", function()
+    local ok, err = pcall(task.spawn, 5)
+    assert.is_false(ok)
+    assert.matches("spawn: its first argument must be a function, not number", err)
+  end)
+
+  it("carries thousands of tasks that wait at once", function()
+    local count, tasks = 0, {}
+    for i = 1, 5000 do
+      tasks[i] = task.spawn(function()
+        task.sleep(i % 3)
+        count = count + 1
+      end)
+    end
+    for i = 1, 5000 do tasks[i]:wait() end
+    assert.equal(5000, count)
+  end)
+end)
+
+describe("wait", function()
+  it("gives all results, to each who asks, also after the end", function()
+    local one = task.spawn(function()
+      task.sleep(2)
+      return 1, nil, 3, nil
+    end)
+    local others = {}
+    for i = 1, 3 do others[i] = task.spawn(function() return select("#", one:wait()) end) end
+    for i = 1, 3 do assert.equal(4, (others[i]:wait())) end
+    assert.same({ 1, nil, 3 }, { one:wait() })
+  end)
+
+  it("gives the error with its traceback when somebody waits", function()
+    local failing = task.spawn(function()
+      task.sleep(1)
+      error "boom"
+    end)
+    local value, err, traceback = failing:wait()
+    assert.is_nil(value)
+    assert.matches("^[^\n]*task_spec.lua:%d+: boom\nstack traceback:.*task_spec.lua", err)
+    assert.equal(err, traceback)
+    assert.equal("failed", failing:status())
+    assert.equal(err, (select(2, failing:wait())))
+  end)
+
+  it("gives an error that is a table as it is, with the traceback beside it", function()
+    local object = { code = 7 }
+    local value, err, traceback = task.spawn(function()
+      task.sleep(1)
+      error(object)
+    end):wait()
+    assert.is_nil(value)
+    assert.equal(object, err)
+    assert.matches("stack traceback", traceback)
+  end)
+
+  it("ends when its time is over, while the task goes on", function()
+    local go
+    local one = task.spawn(function()
+      repeat task.sleep(1) until go
+      return "went on"
+    end)
+    local value, err = one:wait(5)
+    assert.is_nil(value)
+    assert.matches("not ended within 5 ms", err)
+    assert.equal("running", one:status())
+    go = true
+    assert.equal("went on", one:wait(60000))
+  end)
+
+  it("does not wake a task later whose wait is over", function()
+    local go
+    local slow = task.spawn(function() repeat task.sleep(1) until go end)
+    slow:wait(1)
+    local other = task.spawn(function()
+      task.sleep(10)
+      return "other"
+    end)
+    go = true
+    assert.equal("other", other:wait())
+    assert.equal("done", slow:status())
+  end)
+
+  it("refuses itself, a wrong call and a wrong time", function()
+    local one
+    one = task.spawn(function() return pcall(one.wait, one) end)
+    local ok, err = one:wait()
+    assert.is_false(ok)
+    assert.matches("cannot wait for itself", err)
+    assert.has_error(function() one.wait(5) end, "wait is called with a colon: task:wait()")
+    local slow = task.spawn(function() task.sleep(5) end)
+    for _, wrong in ipairs { -1, 0 / 0, "soon", 1 / 0 } do
+      ok, err = pcall(slow.wait, slow, wrong)
+      assert.is_false(ok)
+      assert.matches("timeout must be a ", err)
+    end
+    slow:wait()
+  end)
+end)
+
+describe("gather", function()
+  it("runs side by side and gives the results in order", function()
+    local turns = {}
+    local results = task.gather {
+      function()
+        task.sleep(4)
+        turns[#turns + 1] = "slow"
+        return "a"
+      end,
+      function()
+        turns[#turns + 1] = "quick"
+        return nil
+      end,
+      function() return "c", "not this" end,
+    }
+    assert.same({ "a", nil, "c", n = 3 }, results)
+    assert.same({ "quick", "slow" }, turns)
+    assert.same({ n = 0 }, task.gather {})
+  end)
+
+  it("waits for all also when one fails, and tells every error", function()
+    local ended
+    local results, err, errors = task.gather {
+      function()
+        task.sleep(5)
+        ended = true
+        return 1
+      end,
+      function() error "second" end,
+      function()
+        task.sleep(1)
+        error { "third" }
+      end,
+    }
+    assert.is_nil(results)
+    assert.is_true(ended)
+    assert.matches("second\nstack traceback", err)
+    assert.same({ [2] = err, [3] = { "third" } }, errors)
+  end)
+
+  it("refuses what is no list of functions before it starts any", function()
+    local started
+    local ok, err = pcall(task.gather, { function() started = true end, 5 })
+    assert.is_false(ok)
+    assert.matches("gather: item 2 must be a function, not number", err)
+    task.sleep(1)
+    assert.is_nil(started)
+    assert.has_error(function() task.gather(print) end)
+  end)
+end)
+
+describe("sleep", function()
+  it("lasts at least its time", function()
+    for _ = 1, 20 do
+      local started = uv.hrtime()
+      task.sleep(1.5)
+      assert.is_true(uv.hrtime() - started >= 1.5e6)
+    end
+  end)
+
+  it("lasts at least its time also when the loop's clock is behind", function()
+    local lasted
+    uv.fs_stat("/", function()
+      local busy = uv.hrtime()
+      repeat until uv.hrtime() - busy > 15e6
+      local started = uv.hrtime()
+      task.sleep(10)
+      lasted = uv.hrtime() - started
+    end)
+    repeat task.sleep(0) until lasted
+    assert.is_true(lasted >= 10e6, lasted)
+  end)
+
+  it("with 0 lets everybody else take a turn", function()
+    local order = {}
+    local function turns(name)
+      return function()
+        for i = 1, 3 do
+          order[#order + 1] = name .. i
+          task.sleep(0)
+        end
+      end
+    end
+    task.gather { turns "a", turns "b" }
+    assert.same({ "a1", "b1", "a2", "b2", "a3", "b3" }, order)
+  end)
+
+  it("does not keep sockets and timers waiting when it is called again and again", function()
+    local fired
+    local timer = uv.new_timer()
+    timer:start(1, 0, function() fired = true end)
+    repeat task.sleep(0) until fired
+    timer:close()
+  end)
+
+  it("refuses a time that is none", function()
+    for _, wrong in ipairs { -1, 0 / 0, 1 / 0, "5" } do
+      local ok, err = pcall(task.sleep, wrong)
+      assert.is_false(ok)
+      assert.matches("task_spec.lua:%d+: sleep: its argument must be", err)
+    end
+    assert.has_error(function() task.sleep() end)
+  end)
+end)
+
+describe("a module kept by nobody", function()
+  it("shares its tasks with one loaded again", function()
+    package.loaded["rocketmq.task"] = nil
+    local again = require "rocketmq.task"
+    assert.not_equal(task, again)
+    local one = task.spawn(function()
+      again.sleep(1)
+      return "both"
+    end)
+    assert.equal("both", again.spawn(function() return one:wait() end):wait())
+  end)
+end)
