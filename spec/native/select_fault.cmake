@@ -1,0 +1,5 @@
+rmq_native_test(select_rules LIBS rmq_select)
+rmq_native_test(select_fault LIBS rmq_select)
+rmq_native_test(select_model LIBS rmq_select)
+target_sources(test_select_fault PRIVATE select_world.c)
+target_sources(test_select_model PRIVATE select_world.c)
