@@ -11,7 +11,7 @@
 enum { QUEUES = 4, CHOICES = 4000000, CHANGES = 20000, ROUNDS = 9 };
 
 typedef struct topic {
-  rmq_faults faults;
+  rmq_faults *faults;
   rmq_publish *publish;
   rmq_chooser *chooser;
   rmq_mono now;
@@ -40,7 +40,7 @@ static rmq_publish *make_publish(size_t brokers) {
 }
 
 static int32_t pick(topic *t) {
-  rmq_choice choice = {.now = t->now};
+  rmq_circumstances choice = {.now = t->now};
   return rmq_chooser_pick(t->chooser, t->publish, &choice);
 }
 
@@ -48,9 +48,9 @@ static int32_t pick(topic *t) {
 static void make_topic(topic *t, rmq_strategy strategy, size_t brokers, bool avoided) {
   rmq_fault_rules rules;
   rmq_fault_rules_init(&rules, strategy);
-  rmq_faults_init(&t->faults, &rules, 1);
+  t->faults = rmq_faults_new(&rules, 1);
   t->publish = make_publish(brokers);
-  t->chooser = rmq_chooser_new(&t->faults, 0);
+  t->chooser = rmq_chooser_new(t->faults, 0);
   t->now = (rmq_mono){1};
   pick(t);
   for (size_t i = 0; i < brokers; i++) {
@@ -62,7 +62,7 @@ static void make_topic(topic *t, rmq_strategy strategy, size_t brokers, bool avo
 static void free_topic(topic *t) {
   rmq_chooser_free(t->chooser);
   rmq_publish_unref(t->publish);
-  rmq_faults_close(&t->faults);
+  rmq_faults_unref(t->faults);
 }
 
 /* ---- Measuring ---- */
