@@ -18,17 +18,29 @@ local native = {}
 function native.new(settings) end
 
 --- Sends. Raises when a type is wrong or waiting is impossible, before anything is sent. It is given
---- three arguments, eight or thirteen: the message's other fields, and the options, only together.
+--- three arguments, eight or fifteen: the message's other fields, and the options, only together.
 ---@alias rocketmq.Sender fun(body?: string, topic?: string, message: table, tags?: string,
 ---  keys?: string|string[], properties?: table<string, string>, flag?: integer, wait?: boolean,
 ---  options?: table, timeout?: number, attempt_timeout?: number, retries?: integer,
----  queue?: rocketmq.Queue|table): boolean, rocketmq.Pending
+---  queue?: rocketmq.Queue|table, selector?: rocketmq.Selector, arg?: any): boolean, rocketmq.Pending
 
 --- The function that sends with this producer. `message` and `options` are the tables that the
 --- other arguments came from; they are looked through for unknown names now and then.
 ---@param handle rocketmq.Handle
 ---@return rocketmq.Sender
 function native.sender(handle) end
+
+--- Starts to send: like a Sender's, with a callback or nil as one argument more. It returns true, or
+--- `ok` and a pending.
+---@alias rocketmq.LaterSender fun(body?: string, topic?: string, message: table, ...): boolean,
+---  rocketmq.Pending?
+
+--- The functions that start to send with this producer and a broker's answer, and without one.
+---@param handle rocketmq.Handle
+---@param runner fun(callback: function, ok: boolean, pending: rocketmq.Pending) runs a callback
+---@return rocketmq.LaterSender async
+---@return rocketmq.LaterSender oneway
+function native.later_senders(handle, runner) end
 
 ---@param handle rocketmq.Handle
 ---@param topic string
@@ -48,6 +60,13 @@ function native.flush(handle, timeout) end
 ---@return rocketmq.Pending pending
 function native.shutdown(handle, timeout) end
 
+--- Replaces the list of name servers.
+---@param handle rocketmq.Handle
+---@param list string|string[]
+---@return boolean? ok nil when the list is wrong, false when `pending` is an error for `take`
+---@return string|rocketmq.Pending? detail what is wrong, or the pointer
+function native.set_namesrv(handle, list) end
+
 --- The result of a send, the list of queues, or the number of sends left over; or nil and an error.
 ---@param ok boolean
 ---@param pending rocketmq.Pending
@@ -66,6 +85,11 @@ function native.client_id(handle) end
 ---@param handle rocketmq.Handle
 ---@return rocketmq.Stats
 function native.stats(handle) end
+
+--- In the order in which the brokers were met.
+---@param handle rocketmq.Handle
+---@return rocketmq.Fault[]
+function native.faults(handle) end
 
 --- Unknown names are looked for in every message from now on.
 ---@param handle rocketmq.Handle

@@ -20,6 +20,8 @@ end
 ---@field client_id string as brokers know it
 ---@field private handle userdata
 ---@field private sender rocketmq.Sender
+---@field private async rocketmq.LaterSender
+---@field private oneway rocketmq.LaterSender
 local Producer = {}
 Producer.__index = Producer
 
@@ -38,6 +40,21 @@ Producer.__index = Producer
 ---@field attempt_timeout? number milliseconds for one attempt
 ---@field retries? integer how many attempts may follow the first; default: the producer's `retries`
 ---@field queue? rocketmq.Queue|{broker: string, id: integer} send to this queue and no other
+---@field selector? rocketmq.Selector chooses the queue
+---@field arg? any handed to the selector
+
+--- Chooses a queue: it is called once the topic's queues are known, mostly from inside the send, and
+--- gives one of them or its number. It is called again only for an attempt after one of which
+--- nothing was written; otherwise a message with a selector goes to the chosen queue or nowhere. It
+--- must not wait or yield; an error in it fails the one send.
+---@alias rocketmq.Selector fun(queues: rocketmq.Queue[], message: rocketmq.Message, arg: any,
+---  ctx: rocketmq.SelectorContext): rocketmq.Queue|{broker: string, id: integer}|integer
+
+--- Belongs to the selector only while it runs: the next one is handed the same table.
+---@class rocketmq.SelectorContext
+---@field attempt integer the attempt that is to be made, from 1
+---@field last_broker? string the broker that failed the attempt before
+---@field available fun(queue: rocketmq.Queue): boolean false when there is reason to avoid it now
 
 --- A queue of a topic on a broker. Two are equal when their parts are; as a text it reads
 --- `Orders@broker-a#3`.
@@ -62,9 +79,11 @@ Producer.__index = Producer
 ---@field fields fun(self: rocketmq.Result): table all of it as a plain table
 
 -- What is said about a message that is none, at the caller of the method.
-local function refuse_message(self, message)
+local function refuse_message(self, message, method)
   if getmetatable(self) ~= Producer then
-    error("call producer:send{...} with a colon, not producer.send{...} with a dot", 3)
+    method = method or "send"
+    error(("call producer:%s{...} with a colon, not producer.%s{...} with a dot"):format(method,
+      method), 3)
   end
   error("the message must be a table, not " .. type(message), 3)
 end
@@ -84,13 +103,98 @@ function Producer:send(message, options)
       error("the send's options must be a table, not " .. type(options), 2)
     end
     return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
-      options, options.timeout, options.attempt_timeout, options.retries, options.queue))
+      options, options.timeout, options.attempt_timeout, options.retries, options.queue,
+      options.selector, options.arg))
   end
   -- What is not there need not be handed over: most messages are a topic and a body.
   if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil then
     return take(send(message.body, message.topic, message))
   end
   return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait))
+end
+
+-- A selector may be asked when the caller has changed the table for its next message.
+local function copy_of(message)
+  local copy = {}
+  for name, value in pairs(message) do
+    if type(value) == "table" then
+      local inner = {}
+      for key, item in pairs(value) do inner[key] = item end
+      value = inner
+    end
+    copy[name] = value
+  end
+  return copy
+end
+
+---@param ok boolean
+---@param pending? rocketmq.Pending
+---@return true? ok
+---@return rocketmq.Error? err
+local function accepted(ok, pending)
+  if ok then return true end
+  return take(ok, pending)
+end
+
+-- What send_async and send_oneway have in common; called by a tail call, so that the caller's caller
+-- is the script. It hands over the message's fields like send, and the callback behind them.
+local function send_later(send, message, options, callback)
+  local tags, keys, properties = message.tags, message.keys, message.properties
+  local flag, wait = message.flag, message.wait
+  if options ~= nil then
+    if type(options) ~= "table" then
+      error("the send's options must be a table, not " .. type(options), 2)
+    end
+    local selector, shown = options.selector, message
+    if selector ~= nil then shown = copy_of(message) end
+    return accepted(send(message.body, message.topic, shown, tags, keys, properties, flag, wait,
+      options, options.timeout, options.attempt_timeout, options.retries, options.queue, selector,
+      options.arg, callback))
+  end
+  if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil then
+    return accepted(send(message.body, message.topic, message, callback))
+  end
+  return accepted(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
+    callback))
+end
+
+--- Starts to send a message and returns; what comes of it is told to the callback, later and exactly
+--- once. The callback runs as a task: it may wait, and an error that it does not catch is an
+--- uncaught one. Without a callback failures are counted (`stats().failed`) and logged, and the
+--- process ends with status 3.
+---
+--- While `max_inflight` sends are under way it waits for room, and gives an error of kind "timeout"
+--- when there was none in time. Where waiting is impossible (in a selector, say) that is an error of
+--- kind "overload" at once. After an error the callback does not run.
+---@param message rocketmq.Message
+---@param options? rocketmq.SendOptions may be left out before a callback
+---@param callback? fun(result: rocketmq.Result?, err: rocketmq.Error?)
+---@return true? ok
+---@return rocketmq.Error? err why the message was not accepted
+function Producer:send_async(message, options, callback)
+  local async = self.async
+  if type(message) ~= "table" or not async then refuse_message(self, message, "send_async") end
+  if callback == nil and type(options) == "function" then
+    options, callback = nil, options
+  end
+  if callback ~= nil and type(callback) ~= "function" then
+    error("send_async: the callback must be a function, not " .. type(callback), 2)
+  end
+  return send_later(async, message, options, callback)
+end
+
+--- Sends a message that no broker answers, and returns. It has done its work when the bytes are with
+--- the kernel: a broker that refuses or loses the message is not noticed. What is noticed later (no
+--- route, no connection) is counted (`stats().oneway_failed`) and logged, and the process ends with
+--- status 3. Waits for room as send_async does.
+---@param message rocketmq.Message
+---@param options? rocketmq.SendOptions
+---@return true? ok
+---@return rocketmq.Error? err why the message was not accepted
+function Producer:send_oneway(message, options)
+  local oneway = self.oneway
+  if type(message) ~= "table" or not oneway then refuse_message(self, message, "send_oneway") end
+  return send_later(oneway, message, options)
 end
 
 --- The queues of a topic that can be sent to, sorted by broker and id.
@@ -129,6 +233,20 @@ function Producer:shutdown(timeout)
     .. "give shutdown more time, or raise flush_timeout")
 end
 
+--- Replaces the list of name servers while the producer runs. A list that names the same servers
+--- changes nothing. Routes that are known stay until they are next asked for. Raises when the list is
+--- wrong.
+---@param list string|string[] "host:port;host:port" or a list of "host:port"
+---@return true? ok
+---@return rocketmq.Error? err when the producer is shut down
+function Producer:set_namesrv(list)
+  local ok, detail = native.set_namesrv(self.handle, list)
+  if ok == nil then error("set_namesrv: " .. detail, 2) end
+  if not ok then return take(ok, detail) end
+  self.namesrv = native.settings(self.handle).namesrv
+  return true
+end
+
 --- What the producer has done so far and what is under way now.
 ---@return rocketmq.Stats
 function Producer:stats() return native.stats(self.handle) end
@@ -143,6 +261,23 @@ function Producer:stats() return native.stats(self.handle) end
 ---@field waiting integer sends waiting for room now
 ---@field inflight_bytes integer
 
+--- What `latency_fault` has noted of a broker.
+---@class rocketmq.Fault
+---@field broker string
+---@field latency_ms number of the last attempt
+---@field available boolean false while it is avoided
+---@field available_in_ms number for how long it will still be avoided; 0 when it is available
+---@field reachable boolean false after a failure, until an attempt or the detector succeeds
+
+--- How the brokers have done lately, sorted by name. Only those that were sent to are here, and none
+--- with `latency_fault = false`.
+---@return rocketmq.Fault[]
+function Producer:faults()
+  local faults = native.faults(self.handle)
+  table.sort(faults, function(a, b) return a.broker < b.broker end)
+  return faults
+end
+
 --- All settings with their values, by RocketMQ's names in Lua's spelling.
 ---@return table<string, string|number|boolean>
 function Producer:settings() return native.settings(self.handle) end
@@ -152,6 +287,9 @@ function Producer:__tostring()
   return ("producer '%s' (client id %s, name servers %s)"):format(self.group, self.client_id,
     self.namesrv)
 end
+
+-- Runs as a task, for each callback.
+local function call_back(callback, ok, pending) return callback(take(ok, pending)) end
 
 local M = {}
 
@@ -167,10 +305,13 @@ function M.new(settings)
   if not handle then error("rocketmq.producer: " .. why, 2) end
   -- Where speed does not matter every message is looked at for typing errors.
   if package.loaded["rocketmq.mock"] then native.look_at_every_message(handle) end
+  local async, oneway = native.later_senders(handle, call_back)
   local used = native.settings(handle)
   return setmetatable({
     handle = handle,
     sender = native.sender(handle),
+    async = async,
+    oneway = oneway,
     group = used.group,
     namesrv = used.namesrv,
     client_id = native.client_id(handle),

@@ -96,7 +96,8 @@ end
 ---@return any ... what its function returned; or nil, the error (text with its traceback below), the traceback
 function Task:wait(timeout_ms)
   if getmetatable(self) ~= Task then error("wait is called with a colon: task:wait()", 2) end
-  if self.state == "running" then
+  -- More than once only when a hook of the script's has left this task among the waiters of another.
+  while self.state == "running" do
     native.check_wait("task:wait", timeout_ms)
     local me = native.self()
     if me == self.thread then error("a task cannot wait for itself", 2) end
@@ -156,7 +157,12 @@ end
 ---@param fn (fun(err: any, traceback: string))?
 function M.on_error(fn)
   if fn ~= nil then check_function("on_error: its argument", fn) end
-  native.on_error(fn)
+  native.on_error(fn and function(err, traceback)
+    local ok, noted = xpcall(fn, note_error, err, traceback)
+    if ok then return end
+    if type(noted) ~= "table" then noted = { err = noted, traceback = native.traceback(noted) } end
+    native.give_up(noted.err, noted.traceback)
+  end)
 end
 
 return M

@@ -124,6 +124,12 @@ void rmq_buf_printf(rmq_buf *buf, const char *format, ...) {
   rmq_buf_commit(buf, (size_t)len);
 }
 
+void rmq_buf_plain(rmq_buf *buf, size_t offset) {
+  for (size_t i = buf->start + offset; i < buf->end; i++) {
+    if (buf->data[i] < 0x20 || buf->data[i] == 0x7f) buf->data[i] = ' ';
+  }
+}
+
 void rmq_buf_put_u32(rmq_buf *buf, size_t offset, uint32_t value) {
   put_u32(buf->data + buf->start + offset, value);
 }

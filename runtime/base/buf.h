@@ -58,6 +58,10 @@ void rmq_buf_decimal(rmq_buf *buf, int64_t value);
 /* printf at the end of the buffer, without a terminating NUL. */
 void rmq_buf_printf(rmq_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Makes what a peer has written fit to be shown: control characters from `offset` of the content on
+ * become blanks, so that they neither steer a terminal nor look like lines of ours. */
+void rmq_buf_plain(rmq_buf *buf, size_t offset);
+
 /* Overwrites a 32-bit number at `offset` counted from the start of the content. */
 void rmq_buf_put_u32(rmq_buf *buf, size_t offset, uint32_t value);
 

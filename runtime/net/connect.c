@@ -6,7 +6,13 @@
 #include "base/memory.h"
 #include "net/connection.h"
 
-enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 5000 };
+/* The longest pause is well below the time that a send has: one that waits through it still finds a
+ * server that has come back. */
+enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 1000 };
+
+/* A connection that is told to go away after less than this was made to a server that sends everybody
+ * away, perhaps for good. */
+enum { SOON_MS = 10 * PAUSE_MAX_MS };
 
 /* Splits "host:port" and "[v6]:port". Leaves `host` NULL when it is neither. */
 static void parse_addr(rmq_connection *c, rmq_slice addr) {
@@ -34,16 +40,20 @@ rmq_connection *rmq_connection_new(rmq_transport *transport, rmq_slice addr) {
   c->addr = rmq_copy_text(addr.ptr, addr.len);
   parse_addr(c, addr);
   rmq_timer_init(&c->timer, on_timer);
+  rmq_link_init(&c->every);
+  rmq_link_append(&transport->every, &c->every);
   rmq_link_init(&c->dirty);
   rmq_link_init(&c->late);
   rmq_link_init(&c->waiting);
   rmq_link_init(&c->sent);
   rmq_link_init(&c->leaving);
   rmq_link_init(&c->doomed);
+  rmq_link_init(&c->turned_away);
   return c;
 }
 
 void rmq_connection_delete(rmq_connection *c) {
+  rmq_link_remove(&c->every);
   rmq_link_remove(&c->dirty);
   rmq_link_remove(&c->late);
   rmq_pending_clear(&c->pending);
@@ -72,32 +82,64 @@ static void rest(rmq_connection *c) {
   if (!rmq_link_alone(&c->waiting)) rmq_connection_touch(c);
 }
 
-static void forget(rmq_connection *c) {
-  if (!rmq_link_alone(&c->waiting) || !rmq_link_alone(&c->doomed)) {
-    rest(c);
-    return;
-  }
+static void take_out(rmq_connection *c) {
   rmq_transport *t = c->transport;
   rmq_map_remove(t->connections, rmq_slice_text(c->addr));
   for (int i = 0; i < RMQ_RECENT; i++) {
     if (t->recent[i] == c) t->recent[i] = NULL;
   }
+}
+
+static void forget(rmq_connection *c) {
+  if (!rmq_link_alone(&c->waiting) || !rmq_link_alone(&c->doomed) ||
+      !rmq_link_alone(&c->turned_away)) {
+    rest(c);
+    return;
+  }
+  take_out(c);
   rmq_connection_delete(c);
 }
 
-/* 0, then 100 ms doubling to 5 s, each 20% more or less, so that many clients of a server that
- * comes back do not come back all at once. */
-static int64_t pause_us(rmq_connection *c) {
-  if (c->failures < 2) return 0;
-  int doublings = c->failures - 2;
-  int64_t ms = doublings > 5 ? PAUSE_MAX_MS : (int64_t)PAUSE_FIRST_MS << doublings;
+/* Before the next try after so many failures: 0, then 100 ms doubling to 1 s, each 20% more or less,
+ * so that many clients of a server that comes back do not come back all at once. */
+static rmq_mono pause_after(rmq_connection *c, int failures) {
+  rmq_mono now = rmq_transport_now(c->transport);
+  if (failures < 2) return now;
+  int doublings = failures - 2;
+  int64_t ms = doublings > 3 ? PAUSE_MAX_MS : (int64_t)PAUSE_FIRST_MS << doublings;
   int64_t permille = 800 + (int64_t)(c->transport->calls->random(c->transport->io) % 401);
-  return ms * permille;
+  return (rmq_mono){now.us + ms * permille};
 }
 
-void rmq_connection_count_failure(rmq_connection *c) {
+void rmq_connection_count_failure(rmq_connection *c, const char *why) {
+  snprintf(c->last_failure, sizeof c->last_failure, "%s", why);
   if (c->failures < INT32_MAX) c->failures++;
-  c->pause_until.us = rmq_transport_now(c->transport).us + pause_us(c);
+  c->pause_until = pause_after(c, c->failures);
+}
+
+bool rmq_connection_is_doubtful(const rmq_connection *c) {
+  if (c->state == RMQ_CONNECTION_OPEN) return false;
+  return c->failures > 0 || rmq_mono_before(rmq_transport_now(c->transport), c->pause_until);
+}
+
+void rmq_connection_replace(rmq_connection *c) {
+  rmq_transport *t = c->transport;
+  if (c->retired) return;
+  take_out(c);
+  c->retired = c->unwanted = true;
+  rmq_connection_touch(c); /* perhaps nothing else is pending on it */
+  rmq_slice addr = rmq_slice_text(c->addr);
+  rmq_connection *next = rmq_connection_new(t, addr);
+  rmq_map_set(t->connections, addr, next);
+  bool soon = rmq_mono_diff_ms(rmq_transport_now(t), c->opened_at) < SOON_MS;
+  next->go_aways = soon && c->go_aways < INT32_MAX ? c->go_aways + 1 : 1;
+  next->pause_until = pause_after(next, next->go_aways);
+  snprintf(next->last_failure, sizeof next->last_failure, "sent away (GO_AWAY)");
+  for (rmq_link *link = c->waiting.next; link != &c->waiting; link = link->next) {
+    rmq_link_owner(link, rmq_request, link)->connection = next;
+  }
+  rmq_link_splice(&next->waiting, &c->waiting);
+  rest(next);
 }
 
 /* Ends an attempt that gave no connection. The reason stands in c->reason. */
@@ -106,7 +148,7 @@ static void give_up(rmq_connection *c, int status) {
   stats->connect_failures++;
   rmq_log_line(c->transport->config.log, RMQ_LOG_DEBUG, "no connection to %s: %s", c->addr,
                c->reason);
-  rmq_connection_count_failure(c);
+  rmq_connection_count_failure(c, c->reason);
   free(c->found);
   c->found = NULL;
   rmq_connection_doom(c, status, c->reason);
@@ -288,6 +330,9 @@ static void on_closed(void *owner, int reason) {
     if (c->state == RMQ_CONNECTION_CONNECTING) {
       add_reason(c, c->timed_out ? "no answer in time" : t->calls->text(t->io, reason));
       try_next(c);
+    } else if (c->retired) {
+      rmq_connection_settle(c);
+      rmq_connection_delete(c);
     } else {
       rest(c);
     }

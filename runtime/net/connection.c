@@ -8,9 +8,9 @@
 #include "wire/frame.h"
 
 enum {
-  WRITE_AT_ONCE = 64 * 1024, /* unsent bytes that do not wait for the end of the turn */
-  MOST_UNSENT = 256 * 1024,  /* unsent bytes from which requests wait unencoded */
-  READ_FIRST = 4 * 1024,     /* the first read; doubles as long as reads come back full */
+  WRITE_AT_ONCE = 160 * 1024, /* unsent bytes that do not wait for the end of the turn */
+  MOST_UNSENT = 256 * 1024,   /* unsent bytes from which requests wait unencoded */
+  READ_FIRST = 4 * 1024,      /* the first read; doubles as long as reads come back full */
   READ_MOST = 256 * 1024,
   READ_A_TURN = 1024 * 1024, /* bytes after which other connections have their turn */
   READ_LATE =
@@ -32,10 +32,11 @@ void rmq_connection_opened(rmq_connection *c) {
   t->stats.connects++;
   t->stats.connections++;
   c->state = RMQ_CONNECTION_OPEN;
+  c->opened_at = rmq_transport_now(t);
   c->read_size = READ_FIRST;
   c->wants_write = c->got_reply = false;
   c->write_error = 0;
-  c->traffic_at = rmq_transport_now(t);
+  c->traffic_at = c->opened_at;
   rmq_transport_timer(t, &c->timer, rmq_mono_add_ms(c->traffic_at, QUIET_MS));
   if (t->config.connected) {
     c->announcing = true;
@@ -127,6 +128,11 @@ static void break_by_code(rmq_connection *c, int code) {
       code == RMQ_ECLOSED ? "closed by the other side" : t->calls->text(t->io, code));
 }
 
+static bool is_done(const rmq_connection *c) {
+  return c->state == RMQ_CONNECTION_OPEN && rmq_link_alone(&c->sent) &&
+         rmq_link_alone(&c->leaving) && rmq_link_alone(&c->waiting) && rmq_buf_len(&c->out) == 0;
+}
+
 void rmq_connection_pump(rmq_connection *c) {
   if (c->write_error) {
     break_by_code(c, c->write_error);
@@ -143,6 +149,7 @@ void rmq_connection_pump(rmq_connection *c) {
     }
   }
   end_left(c);
+  if (c->unwanted && is_done(c)) rmq_connection_stop(c);
 }
 
 /* --- in --- */
@@ -157,6 +164,7 @@ static void handle_reply(rmq_connection *c, rmq_slice body) {
     return;
   }
   t->stats.replies++;
+  if (t->header.code == RMQ_GO_AWAY) rmq_connection_replace(c);
   rmq_request_detach(request);
   rmq_request_end(request, RMQ_OK, &t->header, body, "");
 }
@@ -171,7 +179,8 @@ static void handle_request(rmq_connection *c, rmq_slice body) {
   if (!handled && !(t->header.flag & RMQ_FLAG_ONEWAY)) {
     char remark[64];
     snprintf(remark, sizeof remark, " request type %d not supported", (int)t->header.code);
-    rmq_transport_answer(t, &t->header, RMQ_REQUEST_CODE_NOT_SUPPORTED, rmq_slice_text(remark));
+    rmq_transport_answer(t, &t->header, RMQ_REQUEST_CODE_NOT_SUPPORTED, rmq_slice_text(remark),
+                         rmq_slice_make(NULL, 0));
   }
   t->from = NULL;
 }
@@ -250,19 +259,38 @@ static void doom_list(rmq_connection *c, rmq_link *list) {
   rmq_link_splice(&c->doomed, list);
 }
 
+/* What is doomed already keeps its end: this may come from the done of one of them. */
+static void set_doom(rmq_connection *c, int status, const char *why) {
+  if (!rmq_link_alone(&c->doomed)) return;
+  c->doom = status;
+  if (why != c->reason) snprintf(c->reason, sizeof c->reason, "%s", why);
+}
+
+void rmq_connection_doom_waiting(rmq_connection *c, int status, const char *why) {
+  set_doom(c, status, why);
+  doom_list(c, &c->waiting);
+}
+
 void rmq_connection_doom(rmq_connection *c, int status, const char *why) {
-  /* What is doomed already keeps its end: this may come from the done of one of them. */
-  if (rmq_link_alone(&c->doomed)) {
-    c->doom = status;
-    if (why != c->reason) snprintf(c->reason, sizeof c->reason, "%s", why);
-  }
+  set_doom(c, status, why);
   doom_list(c, &c->sent);
   doom_list(c, &c->leaving);
   doom_list(c, &c->waiting);
   rmq_pending_clear(&c->pending);
 }
 
+static void end_turned_away(rmq_connection *c) {
+  char why[RMQ_REASON_TEXT + 64];
+  while (!rmq_link_alone(&c->turned_away)) {
+    rmq_request *request = first_of(&c->turned_away);
+    snprintf(why, sizeof why, "not connected again yet; before: %s", c->last_failure);
+    rmq_request_detach(request);
+    rmq_request_end(request, RMQ_ECONNECT, NULL, rmq_slice_make(NULL, 0), why);
+  }
+}
+
 void rmq_connection_settle(rmq_connection *c) {
+  end_turned_away(c);
   while (!rmq_link_alone(&c->doomed)) {
     rmq_request *request = first_of(&c->doomed);
     /* `reason` belongs to the connection, which a done may let connect anew. */
@@ -277,7 +305,7 @@ void rmq_connection_break(rmq_connection *c, int status, const char *why) {
   rmq_log_line(c->transport->config.log, RMQ_LOG_DEBUG, "connection to %s (%s) ended: %s", c->addr,
                c->remote, why);
   /* A server that takes connections and ends them without a reply is as good as none. */
-  if (!c->got_reply || status == RMQ_EPROTO) rmq_connection_count_failure(c);
+  if (!c->got_reply || status == RMQ_EPROTO) rmq_connection_count_failure(c, why);
   rmq_connection_stop(c);
   rmq_connection_doom(c, status, why);
   rmq_connection_settle(c);
@@ -288,9 +316,7 @@ void rmq_connection_quiet(rmq_connection *c) {
   rmq_mono now = rmq_transport_now(t);
   int64_t quiet_ms = rmq_mono_diff_ms(now, c->traffic_at);
   int64_t idle_ms = t->config.idle_timeout_ms;
-  bool busy = !rmq_link_alone(&c->sent) || !rmq_link_alone(&c->leaving) ||
-              !rmq_link_alone(&c->waiting) || rmq_buf_len(&c->out) > 0;
-  if (quiet_ms < QUIET_MS || busy) {
+  if (quiet_ms < QUIET_MS || !is_done(c)) {
     rmq_transport_timer(t, &c->timer, rmq_mono_add_ms(now, QUIET_MS));
     return;
   }

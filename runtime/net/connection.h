@@ -6,7 +6,9 @@
 #include "net/pending.h"
 #include "net/transport.h"
 
-/* Inside of the transport: one connection per address string, and what all of them share.
+/* Inside of the transport: one connection per address string, and what all of them share. Beside
+ * it there may be older ones to the same address that are retired: no request is given to them any
+ * more, and they close when the last one that they have is over.
  *
  * `done` and the other callbacks are called only while an event of rmq_io is handled (between enter
  * and leave), and may do anything to the transport, freeing it included. What makes that safe:
@@ -43,6 +45,9 @@ struct rmq_connection {
   char *host; /* without port and brackets; NULL when `addr` is no address */
   uint16_t port;
   rmq_connection_state state;
+  bool retired;   /* in no map any more, and gone when it has closed */
+  bool unwanted;  /* closes when nothing is pending; a new request makes it wanted again */
+  rmq_link every; /* in the transport's list of all connections */
   rmq_timer
       timer;      /* of the state: give up connecting, end of the pause, quiet checks, forgetting */
   rmq_link dirty; /* in the transport's list of those that the end of the turn has to look at */
@@ -58,30 +63,35 @@ struct rmq_connection {
   bool socket_closing; /* close was called on it */
   bool timed_out;      /* this address had its share of the time */
   int failures;        /* in a row, since the last reply */
+  int go_aways;        /* how many before this one were soon told to go away, in a row */
+  bool wanted;         /* the end of the turn begins it though nothing waits for it */
   rmq_mono pause_until;
 
   /* Requests, in the order in which they came. */
   rmq_link waiting;
   rmq_link sent;
   rmq_link leaving;
-  rmq_link doomed; /* all end with `doom` */
+  rmq_link doomed;      /* all end with `doom` */
+  rmq_link turned_away; /* hurried ones that end because of `last_failure` */
   rmq_pending pending;
 
   /* The open connection. */
   rmq_buf out;
   rmq_buf in;
-  size_t read_size;    /* how much the next read asks for */
-  uint64_t written;    /* bytes that kernels took since the beginning: the position in the stream */
-  bool wants_write;    /* want_write is on */
-  bool announcing;     /* the `connected` callback runs: its requests go before those that wait */
-  bool got_reply;      /* on this socket */
-  int write_error;     /* a write outside of an event failed; handled at the end of the turn */
+  size_t read_size; /* how much the next read asks for */
+  uint64_t written; /* bytes that kernels took since the beginning: the position in the stream */
+  bool wants_write; /* want_write is on */
+  bool announcing;  /* the `connected` callback runs: its requests go before those that wait */
+  bool got_reply;   /* on this socket */
+  int write_error;  /* a write outside of an event failed; handled at the end of the turn */
+  rmq_mono opened_at;
   rmq_mono read_at;    /* when the last byte came */
   rmq_mono traffic_at; /* when the last byte came or went */
   char remote[RMQ_ADDRESS_TEXT];
 
-  int doom;                     /* status */
-  char reason[RMQ_REASON_TEXT]; /* why the last try or connection ended, "" before */
+  int doom;                           /* status */
+  char reason[RMQ_REASON_TEXT];       /* why the last try or connection ended, "" before */
+  char last_failure[RMQ_REASON_TEXT]; /* what was counted last in `failures` or `go_aways` */
 };
 
 enum { RMQ_RECENT = 8 };
@@ -91,7 +101,8 @@ struct rmq_transport {
   rmq_io *io;
   const rmq_io_calls *calls;
   rmq_wheel *wheel;
-  rmq_map *connections;
+  rmq_map *connections; /* those that are not retired, by address */
+  rmq_link every;       /* all of them, in the order of their making */
   /* The connections used last, each in the place that the pointer to its address picks: whoever
    * sends a lot passes the same text again and again, and comparing is cheaper than hashing. */
   rmq_connection *recent[RMQ_RECENT];
@@ -133,7 +144,13 @@ void rmq_connection_begin(rmq_connection *connection);
 /* Stops whatever is under way, quietly. The state is CLOSING or IDLE afterwards. */
 void rmq_connection_stop(rmq_connection *connection);
 /* Counts a failure: from the second in a row on, the next try has to pause. */
-void rmq_connection_count_failure(rmq_connection *connection);
+void rmq_connection_count_failure(rmq_connection *connection, const char *why);
+/* True when the last connection was none, or was sent away again and again, and there is no next one
+ * yet: who can go elsewhere should. */
+bool rmq_connection_is_doubtful(const rmq_connection *connection);
+/* The peer wants no more requests on this connection (GO_AWAY): another one takes over those that
+ * wait, and all that come. One that was told so soon after it was made lets its follower pause. */
+void rmq_connection_replace(rmq_connection *connection);
 
 /* connection.c */
 
@@ -149,7 +166,9 @@ bool rmq_connection_has_room(const rmq_connection *connection);
 void rmq_connection_read(rmq_connection *connection, bool all);
 /* Moves all requests to `doomed`, to end with this status and reason. */
 void rmq_connection_doom(rmq_connection *connection, int status, const char *why);
-/* Calls the done of everything that is doomed. */
+/* The same for those only that wait unencoded. */
+void rmq_connection_doom_waiting(rmq_connection *connection, int status, const char *why);
+/* Calls the done of everything that is doomed or turned away. */
 void rmq_connection_settle(rmq_connection *connection);
 /* Closes a connection that broke and ends all its requests. */
 void rmq_connection_break(rmq_connection *connection, int status, const char *why);

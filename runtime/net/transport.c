@@ -16,8 +16,9 @@ static void ignore(void *owner) { (void)owner; }
 static const rmq_io_host nobody = {ignore, ignore};
 
 static void destroy(rmq_transport *t) {
-  size_t at = 0;
-  for (rmq_connection *c; (c = rmq_map_next(t->connections, &at, NULL));) rmq_connection_delete(c);
+  while (!rmq_link_alone(&t->every)) {
+    rmq_connection_delete(rmq_link_owner(t->every.next, rmq_connection, every));
+  }
   rmq_map_free(t->connections);
   rmq_buf_free(&t->scratch);
   t->io->host = &nobody;
@@ -42,11 +43,13 @@ void rmq_connection_touch(rmq_connection *c) {
 }
 
 static void look_at(rmq_connection *c) {
+  bool wanted = c->wanted;
+  c->wanted = false;
   rmq_connection_settle(c);
   if (c->transport->freed) return;
   if (c->state == RMQ_CONNECTION_OPEN) {
     rmq_connection_pump(c);
-  } else if (c->state == RMQ_CONNECTION_IDLE && !rmq_link_alone(&c->waiting)) {
+  } else if (c->state == RMQ_CONNECTION_IDLE && (wanted || !rmq_link_alone(&c->waiting))) {
     rmq_connection_begin(c);
   }
 }
@@ -69,8 +72,8 @@ static void on_flush(void *owner) {
 /* The loop may come late: the machine slept, the process was stopped, a script computed. A reply
  * that has arrived meanwhile must win against its deadline, so sockets are read first. */
 static void read_before_deadlines(rmq_transport *t) {
-  size_t at = 0;
-  for (rmq_connection *c; (c = rmq_map_next(t->connections, &at, NULL));) {
+  for (rmq_link *link = t->every.next; link != &t->every; link = link->next) {
+    rmq_connection *c = rmq_link_owner(link, rmq_connection, every);
     if (!rmq_link_alone(&c->sent)) rmq_link_append(&t->late, &c->late);
   }
   while (!rmq_link_alone(&t->late)) {
@@ -109,6 +112,7 @@ rmq_transport *rmq_transport_new(const rmq_transport_config *config) {
   t->wheel = rmq_wheel_new(rmq_transport_now(t));
   t->connections = rmq_map_new(t->calls->random(t->io));
   t->wake_time = RMQ_NEVER;
+  rmq_link_init(&t->every);
   rmq_link_init(&t->dirty);
   rmq_link_init(&t->flushing);
   rmq_link_init(&t->late);
@@ -125,13 +129,14 @@ void rmq_transport_free(rmq_transport *t) {
   if (!t || t->freed) return;
   rmq_transport_enter(t);
   t->freed = true;
-  size_t at = 0;
-  for (rmq_connection *c; (c = rmq_map_next(t->connections, &at, NULL));) {
+  for (rmq_link *link = t->every.next; link != &t->every; link = link->next) {
+    rmq_connection *c = rmq_link_owner(link, rmq_connection, every);
     rmq_connection_stop(c);
     drop_all(&c->waiting);
     drop_all(&c->sent);
     drop_all(&c->leaving);
     drop_all(&c->doomed);
+    drop_all(&c->turned_away);
     rmq_transport_timer_stop(t, &c->timer);
   }
   t->calls->wake_at(t->io, RMQ_NEVER);
@@ -179,6 +184,7 @@ void rmq_request_detach(rmq_request *request) {
   rmq_transport_timer_stop(c->transport, &request->timer);
   request->state = RMQ_REQUEST_FREE;
   c->transport->stats.pending--;
+  if (c->unwanted) rmq_connection_touch(c); /* it may have been the last */
 }
 
 static const char *what_it_waits_for(const rmq_connection *c) {
@@ -226,7 +232,7 @@ static void on_deadline(rmq_timer *timer) {
            (long long)ms, dead ? ", and nothing else came on the connection: it is closed" : "");
   rmq_request_detach(request);
   if (dead) {
-    rmq_connection_count_failure(c);
+    rmq_connection_count_failure(c, why);
     rmq_connection_stop(c);
     rmq_connection_doom(c, RMQ_ECLOSED, "closed because the other side does not answer");
   }
@@ -234,11 +240,21 @@ static void on_deadline(rmq_timer *timer) {
   if (dead) rmq_connection_settle(c);
 }
 
+/* Ends a hurried request with what the last try said, and lets the next try come when it is time. */
+static void turn_away(rmq_connection *c, rmq_request *request) {
+  request->state = RMQ_REQUEST_WAITING;
+  rmq_link_append(&c->turned_away, &request->link);
+  bool pauses = rmq_mono_before(request->written_at, c->pause_until);
+  if (c->state == RMQ_CONNECTION_IDLE && !pauses) c->wanted = true;
+  rmq_connection_touch(c);
+}
+
 void rmq_transport_invoke(rmq_transport *t, const char *addr, rmq_request *request) {
   rmq_connection *c = connection_of(t, addr);
   rmq_link_init(&request->link);
   rmq_timer_init(&request->timer, on_deadline);
   request->connection = c;
+  c->unwanted = false;
   request->end_at = request->start_at = 0;
   t->stats.pending++;
   rmq_transport_timer(t, &request->timer, request->deadline);
@@ -247,8 +263,12 @@ void rmq_transport_invoke(rmq_transport *t, const char *addr, rmq_request *reque
     rmq_connection_send(c, request);
     return;
   }
-  request->state = RMQ_REQUEST_WAITING;
   request->written_at = now; /* until it is encoded: since when it waits */
+  if (request->hurried && rmq_connection_is_doubtful(c)) {
+    turn_away(c, request);
+    return;
+  }
+  request->state = RMQ_REQUEST_WAITING;
   rmq_link_append(&c->waiting, &request->link);
   /* Without room the socket's next event goes on. With room, this one waits behind one whose
    * time is over and which is about to go. */
@@ -265,25 +285,38 @@ void rmq_transport_cancel(rmq_transport *t, rmq_request *request) {
 }
 
 void rmq_transport_answer(rmq_transport *t, const rmq_header *request, int32_t code,
-                          rmq_slice remark) {
+                          rmq_slice remark, rmq_slice body) {
   rmq_connection *c = t->from;
   if (!c || c->state != RMQ_CONNECTION_OPEN) return;
   rmq_command command = rmq_command_request(code, request->opaque, RMQ_FLAG_RESPONSE);
   command.remark = remark;
   rmq_frame_writer writer;
   rmq_frame_begin(&writer, &c->out, t->config.serialize, &command);
-  rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
+  rmq_frame_end(&writer, body);
   rmq_connection_touch(c);
 }
 
 void rmq_transport_close(rmq_transport *t, const char *addr) {
   rmq_connection *c = rmq_map_get(t->connections, rmq_slice_text(addr));
   if (!c) return;
+  c->wanted = false;
   if (c->state != RMQ_CONNECTION_IDLE && c->state != RMQ_CONNECTION_CLOSING) {
     rmq_connection_stop(c);
   }
   rmq_connection_doom(c, RMQ_ECLOSED, "closed by this side");
   rmq_connection_touch(c); /* done comes at the end of the turn, not from in here */
+}
+
+void rmq_transport_retire(rmq_transport *t, const char *addr) {
+  rmq_connection *c = rmq_map_get(t->connections, rmq_slice_text(addr));
+  if (!c) return;
+  if (c->state != RMQ_CONNECTION_OPEN) {
+    rmq_transport_close(t, addr);
+    return;
+  }
+  c->unwanted = true;
+  rmq_connection_touch(c); /* perhaps nothing is pending on it */
+  rmq_connection_doom_waiting(c, RMQ_ECLOSED, "closed by this side");
 }
 
 bool rmq_transport_is_connected(const rmq_transport *t, const char *addr) {

@@ -12,7 +12,10 @@
  * producer times.
  *
  * A request that finds its connection not yet made, or with too much unsent, waits there
- * unencoded, so one that is given up in time has certainly not been sent. */
+ * unencoded, so one that is given up in time has certainly not been sent.
+ *
+ * A peer that answers GO_AWAY is taken at its word: `done` gets that answer, what was sent before
+ * may still be answered on the old connection, and everything after goes over a new one. */
 typedef struct rmq_transport rmq_transport;
 typedef struct rmq_connection rmq_connection;
 
@@ -41,6 +44,9 @@ struct rmq_request {
   void (*done)(rmq_request *request, const rmq_outcome *outcome);
   rmq_mono deadline;
   bool oneway;
+  /* Rather fails (RMQ_ECONNECT, at the end of the turn) than waits for a connection whose last try
+   * failed; the next try is begun all the same when its pause is over. */
+  bool hurried;
 
   /* The transport's. */
   uint8_t state; /* where it is: waiting, sent, ... */
@@ -89,10 +95,14 @@ void rmq_transport_cancel(rmq_transport *transport, rmq_request *request);
 
 /* Answers a request of the peer from inside `received`, on the connection that it came on. */
 void rmq_transport_answer(rmq_transport *transport, const rmq_header *request, int32_t code,
-                          rmq_slice remark);
+                          rmq_slice remark, rmq_slice body);
 
 /* Closes the connection to an address; what is pending on it fails with RMQ_ECLOSED. */
 void rmq_transport_close(rmq_transport *transport, const char *addr);
+
+/* Closes the connection to an address when nothing is pending on it any more. What has not been sent
+ * fails with RMQ_ECLOSED. A later request to the address keeps it. */
+void rmq_transport_retire(rmq_transport *transport, const char *addr);
 
 /* True when there is a connection to the address that works. */
 bool rmq_transport_is_connected(const rmq_transport *transport, const char *addr);

@@ -1,10 +1,11 @@
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "producer/core.h"
 #include "producer/policy.h"
-#include "select/select.h"
+#include "select/chooser.h"
 #include "wire/codes.h"
 
 /* The attempts of a send: which broker, how long, and what comes of it. */
@@ -127,7 +128,7 @@ static void wait_for_route(rmq_send *send) {
 /* ---- What the sends to one topic share ---- */
 
 typedef struct topic_share {
-  rmq_round_robin robin;
+  rmq_chooser *chooser;
   size_t fixed_len;
   char fixed[]; /* of rmq_send_fixed_encode */
 } topic_share;
@@ -152,11 +153,17 @@ static topic_share *make_share(const rmq_send *send) {
   rmq_send_fixed_encode(&fixed, &header);
   rmq_slice bytes = rmq_buf_slice(&fixed);
   topic_share *share = rmq_alloc(sizeof *share + bytes.len);
-  rmq_round_robin_init(&share->robin, io->calls->random(io));
+  share->chooser = rmq_chooser_new(send->producer->faults, io->calls->random(io));
   share->fixed_len = bytes.len;
-  memcpy(share->fixed, bytes.ptr, bytes.len);
+  if (bytes.ptr) memcpy(share->fixed, bytes.ptr, bytes.len);
   rmq_buf_free(&fixed);
   return share;
+}
+
+void rmq_send_drop_kept(void *kept) {
+  topic_share *share = kept;
+  rmq_chooser_free(share->chooser);
+  free(share);
 }
 
 static topic_share *share_of(rmq_send *send) {
@@ -174,23 +181,28 @@ static bool was_tried(const rmq_send *send, const char *broker) {
   return false;
 }
 
-static const char *broker_of(const rmq_publish *publish, int32_t queue) {
-  return publish->brokers[publish->queues[queue].broker].name;
+/* Chooses again after failures. */
+static int32_t choose_another(const rmq_send *send, rmq_chooser *chooser, rmq_publish *publish,
+                              rmq_mono now) {
+  enum { MANY = 16 };
+  int32_t few[MANY];
+  size_t n = (size_t)send->failure.n_tries;
+  int32_t *tried = n <= MANY ? few : rmq_alloc(n * sizeof *tried);
+  for (size_t i = 0; i < n; i++) {
+    tried[i] = rmq_publish_broker_find(publish, rmq_slice_text(send->failure.tries[i].broker));
+  }
+  rmq_circumstances known = {.now = now, .tried = tried, .n_tried = n};
+  int32_t queue = rmq_chooser_pick(chooser, publish, &known);
+  if (tried != few) free(tried);
+  return queue;
 }
 
 /* The next queue; after failures one of a broker that has not failed this send, if there is one,
  * else of another than the last. */
-static int32_t choose(rmq_send *send, const rmq_publish *publish) {
-  rmq_round_robin *robin = &share_of(send)->robin;
-  int n = send->failure.n_tries;
-  if (n == 0) return rmq_round_robin_pick(robin, publish, -1);
-  rmq_slice last = rmq_slice_text(send->failure.tries[n - 1].broker);
-  int32_t avoid = rmq_publish_broker_find(publish, last);
-  int32_t queue = rmq_round_robin_pick(robin, publish, avoid);
-  for (size_t i = 0; i < publish->n_queues && was_tried(send, broker_of(publish, queue)); i++) {
-    queue = rmq_round_robin_pick(robin, publish, avoid);
-  }
-  return queue;
+static int32_t choose(rmq_send *send, rmq_publish *publish, rmq_mono now) {
+  rmq_chooser *chooser = share_of(send)->chooser;
+  if (send->failure.n_tries > 0) return choose_another(send, chooser, publish, now);
+  return rmq_chooser_pick(chooser, publish, &(rmq_circumstances){.now = now});
 }
 
 /* ---- One attempt ---- */
@@ -225,6 +237,7 @@ static void start_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
   send->attempt_started = now;
   if (send->attempts++ > 0) producer->stats.retried++;
   send->request.oneway = send->oneway;
+  send->request.hurried = another_broker && limits.attempts_left > 0;
   send->request.deadline.us = now.us + rmq_policy_attempt_us(left_us, &limits);
   rmq_transport_invoke(producer->transport, send->addr, &send->request);
 }
@@ -251,6 +264,14 @@ static void keep_given_address(rmq_send *send, const char *master) {
   send->addr = send->broker + broker_len + 1;
 }
 
+static void hold_given_fault(rmq_send *send, rmq_mono now) {
+  rmq_faults *faults = send->producer->faults;
+  if (!rmq_producer_avoids(send->producer)) return;
+  rmq_fault *fault = rmq_faults_hold(faults, rmq_slice_text(send->broker), now);
+  rmq_send_hold_fault(send, fault);
+  rmq_fault_release(fault); /* the send's is enough */
+}
+
 /* To a given queue: its broker's address comes out of any route, and is asked for once when none
  * has it. */
 static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
@@ -271,11 +292,12 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
     wait_for_route(send);
     return;
   }
-  if (send->failure.n_tries > 0 && !rested) {
+  if (was_tried(send, broker) && !rested) {
     pause_first(send, now);
     return;
   }
   keep_given_address(send, master);
+  hold_given_fault(send, now);
   start_attempt(send, now, false);
 }
 
@@ -285,7 +307,8 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
     end_late(send);
     return;
   }
-  if (has_given_queue(send)) {
+  bool asks = send->choose && !send->chosen;
+  if (!asks && has_given_queue(send)) {
     go_on_given(send, now, rested);
     return;
   }
@@ -293,8 +316,12 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
     wait_for_route(send);
     return;
   }
+  if (asks) {
+    if (rmq_send_choose(send)) go_on_given(send, now, rested);
+    return;
+  }
   rmq_publish *publish = send->topic->publish;
-  int32_t queue = choose(send, publish);
+  int32_t queue = choose(send, publish, now);
   const rmq_publish_broker *broker = &publish->brokers[publish->queues[queue].broker];
   if (was_tried(send, broker->name)) {
     if (send->has_kept) { /* only another broker may do better */
@@ -305,6 +332,10 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
       pause_first(send, now);
       return;
     }
+  }
+  if (rmq_producer_avoids(send->producer)) {
+    rmq_send_hold_fault(send,
+                        rmq_chooser_fault(share_of(send)->chooser, publish->queues[queue].broker));
   }
   rmq_publish_unref(send->publish);
   send->publish = rmq_publish_ref(publish);
@@ -323,13 +354,25 @@ static void note_try(rmq_send *send, rmq_kind kind, int32_t code, bool written, 
                   rmq_mono_diff_us(now_of(send), send->attempt_started));
 }
 
+/* While no attempt has written anything, another queue may be chosen. */
+static void forget_chosen(rmq_send *send) {
+  if (!send->chosen) return;
+  for (int i = 0; i < send->failure.n_tries; i++) {
+    if (send->failure.tries[i].written) return;
+  }
+  send->chosen = false;
+  rmq_buf_clear(&send->given);
+}
+
 static void try_again_or_end(rmq_send *send, const rmq_attempt_end *end) {
-  bool again = send->attempts <= send->retries && rmq_policy_may_retry(end);
+  bool again =
+      send->attempts <= send->retries && rmq_policy_may_retry(&send->producer->retry_codes, end);
   rmq_log_line(
       &send->producer->log, RMQ_LOG_DEBUG, "attempt %d to send to topic \"%s\" on %s: %s; %s",
       send->attempts, send->topic->name, send->broker,
       send->failure.tries[send->failure.n_tries - 1].message, again ? "trying again" : "giving up");
   if (again) {
+    forget_chosen(send);
     rmq_send_go_on(send, false);
   } else {
     end_failed(send);
@@ -363,6 +406,31 @@ static void broke_off(rmq_send *send, const rmq_outcome *outcome) {
   try_again_or_end(send, &end);
 }
 
+static bool has_untried_broker(const rmq_send *send) {
+  const rmq_publish *publish = has_given_queue(send) ? NULL : send->publish;
+  for (size_t i = 0; publish && i < publish->n_brokers; i++) {
+    if (!was_tried(send, publish->brokers[i].name)) return true;
+  }
+  return false;
+}
+
+/* "Go away" says that the broker has not looked at the message and wants it on another connection,
+ * which the transport makes. As in Java it is sent there once more, whatever the number of retries,
+ * unless a broker that has not failed this send can have it. True when it took care of the send. */
+static bool come_back_after_go_away(rmq_send *send) {
+  if (send->attempts <= send->retries && has_untried_broker(send)) return false;
+  rmq_mono now = now_of(send);
+  if (!send->came_back && rmq_mono_before(now, send->deadline)) {
+    send->came_back = true;
+    send->retries++;
+    start_attempt(send, now, false);
+    return true;
+  }
+  if (!has_given_queue(send)) return false;
+  end_failed(send);
+  return true;
+}
+
 static void refused(rmq_send *send, const rmq_header *header) {
   char text[512];
   int len = (int)(header->remark.len < 400 ? header->remark.len : 400);
@@ -371,6 +439,7 @@ static void refused(rmq_send *send, const rmq_header *header) {
            len ? header->remark.ptr : "");
   note_try(send, RMQ_KIND_BROKER, header->code, true, text);
   if (rmq_policy_code_is_stale_route(header->code)) rmq_topic_refresh(send->topic);
+  if (header->code == RMQ_GO_AWAY && come_back_after_go_away(send)) return;
   rmq_attempt_end end = {
       .refused = true, .code = header->code, .written = true, .given_queue = has_given_queue(send)};
   try_again_or_end(send, &end);
@@ -441,6 +510,7 @@ static void attempt_done(rmq_request *request, const rmq_outcome *outcome) {
   rmq_send *send = send_of(request);
   rmq_producer *producer = send->producer;
   rmq_producer_enter(producer);
+  if (send->fault) rmq_send_note_fault(send, outcome);
   if (outcome->status != RMQ_OK) {
     broke_off(send, outcome);
   } else if (send->oneway) {

@@ -2,8 +2,10 @@
 #define RMQ_PRODUCER_CORE_H
 
 #include "net/transport.h"
+#include "producer/policy.h"
 #include "producer/producer.h"
 #include "route/routes.h"
+#include "select/fault.h"
 #include "wire/ids.h"
 
 /* What the files of this room share: the producer and one send. */
@@ -13,6 +15,7 @@ typedef enum rmq_phase {
   RMQ_PHASE_ROUTE,   /* waits for the topic's route */
   RMQ_PHASE_ATTEMPT, /* `request` is with the transport */
   RMQ_PHASE_PAUSE,   /* `timer` starts the next attempt */
+  RMQ_PHASE_DOOMED,  /* `timer` ends it with its failure: it failed where it must not end */
   RMQ_PHASE_ENDED    /* completed, or in the pool */
 } rmq_phase;
 
@@ -43,8 +46,12 @@ typedef struct rmq_send {
   int retries;
   int32_t flag;
   bool oneway;
+  rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
+  rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
 
   /* The attempt. */
+  bool chosen;     /* `given` is what `choose` said */
+  bool came_back;  /* it was sent to the same broker once more after "go away" */
   bool asked_anew; /* the route was asked for because the given broker was not known */
   bool encoded;    /* the transport has this attempt's bytes */
   bool has_kept;   /* a result with another status than SEND_OK, in case nothing better comes */
@@ -57,6 +64,7 @@ typedef struct rmq_send {
   const char *broker;
   const char *addr;
   rmq_mono attempt_started;
+  rmq_fault *fault;    /* the broker's, held; NULL when nothing is noted of attempts */
   rmq_failure failure; /* earlier attempts are its tries; concluded when the send fails */
 
   /* What only some need. */
@@ -84,6 +92,8 @@ struct rmq_producer {
   rmq_transport *transport; /* NULL once freed or forked */
   rmq_routes *routes;       /* likewise */
   rmq_serialize serialize;
+  rmq_policy_codes retry_codes;
+  rmq_faults *faults;
   char *client_id;
   rmq_slice group; /* these three point into settings */
   rmq_slice create_topic_key;
@@ -99,7 +109,11 @@ struct rmq_producer {
   rmq_link pool;
   size_t pooled;
   uint64_t numbers;
-  bool admitting; /* rmq_producer_admit is on the stack */
+  bool admitting;     /* rmq_producer_admit is on the stack */
+  rmq_send *entering; /* the send that rmq_producer_admit lets begin, while it has not ended */
+
+  rmq_timer detector; /* its next round */
+  rmq_link probes;    /* its questions under way */
 
   rmq_link flushes;    /* who waits for a flush */
   rmq_link queries;    /* who waits for the queues of a topic */
@@ -132,15 +146,36 @@ void rmq_send_free(rmq_send *send);
 /* attempt.c: makes the next attempt, or the pause before it, or ends the send. `rested`: the pause
  * has been made. */
 void rmq_send_go_on(rmq_send *send, bool rested);
+void rmq_send_drop_kept(void *kept);        /* releases what the sends to one topic share */
 void rmq_send_init_attempt(rmq_send *send); /* once in the life of the struct */
 /* Ends a send with the result that was put aside, which is better than any failure. */
 void rmq_send_end_with_kept(rmq_send *send);
+
+/* choose.c: asks the caller for the queue, out of the topic's known ones. False when there is none:
+ * the send fails later, never from inside. */
+bool rmq_send_choose(rmq_send *send);
+
+/* faults.c: whether brokers that do badly are avoided, so that attempts are to be noted. */
+bool rmq_producer_avoids(const rmq_producer *producer);
+/* Lets go of the entry of the broker before, and holds this one (or NULL). */
+void rmq_send_hold_fault(rmq_send *send, rmq_fault *fault);
+/* Notes in the entry that is held how the attempt ended; before the next one is chosen. */
+void rmq_send_note_fault(rmq_send *send, const rmq_outcome *outcome);
+
+/* detector.c: runs when the settings want it. Stopping ends its questions; doing it again does
+ * nothing. */
+bool rmq_producer_detects(const rmq_producer *producer);
+void rmq_producer_start_detector(rmq_producer *producer);
+void rmq_producer_stop_detector(rmq_producer *producer);
 
 /* complete.c: ends a send; its memory goes back to the pool. */
 void rmq_send_complete(rmq_send *send, const rmq_completion *completion);
 
 /* Starts what waits for room, as far as there is some. */
 void rmq_producer_admit(rmq_producer *producer);
+
+/* received.c: answers a request of a broker, for the transport; `owner` is the producer. */
+bool rmq_producer_received(void *owner, const char *addr, const rmq_header *header, rmq_slice body);
 
 /* flush.c: looks whether somebody has waited for the send that just completed. */
 void rmq_producer_check_flushes(rmq_producer *producer);

@@ -86,6 +86,7 @@ void rmq_failure_set(rmq_failure *failure, rmq_kind kind, int32_t code, const ch
 static const char *hint_for_code(int32_t code) {
   switch (code) {
     case RMQ_SYSTEM_BUSY:
+    case RMQ_FLOW_CONTROL:
       return "The broker is overloaded: send slower, or give it more memory or faster disks.";
     case RMQ_MESSAGE_ILLEGAL:
       return "The broker's own limits are smaller: look at maxMessageSize in its configuration, "
@@ -99,8 +100,10 @@ static const char *hint_for_code(int32_t code) {
              "and at the broker's ACL.";
     case RMQ_TOPIC_NOT_EXIST:
       return "Create the topic, for example: mqadmin updateTopic -n NAMESRV -t TOPIC -c CLUSTER.";
+    case RMQ_INVALID_PARAMETER:
+      return "Look at the topic's name and at the queues that it has: producer:queues(topic).";
     default:
-      return NULL;
+      return "Look for the code and the remark in the broker's log.";
   }
 }
 
@@ -112,14 +115,17 @@ static const char *hint_for_kind(rmq_kind kind) {
              "from here.";
     case RMQ_KIND_TIMEOUT:
       return "Raise send_msg_timeout, or find out why the broker is slow.";
+    case RMQ_KIND_CLOSED:
+      return "Look into the broker's log; sending again is safe where a second copy does no harm.";
     default:
       return NULL;
   }
 }
 
 static void write_try(rmq_buf *out, const rmq_try *attempt) {
-  rmq_buf_text(out, attempt->broker ? attempt->broker : "?");
-  if (attempt->addr) rmq_buf_printf(out, " (%s)", attempt->addr);
+  /* Names and addresses come out of a route, where they may have any length. */
+  rmq_buf_printf(out, "%.256s", attempt->broker ? attempt->broker : "?");
+  if (attempt->addr) rmq_buf_printf(out, " (%.256s)", attempt->addr);
   rmq_buf_printf(out, ": %s", attempt->message ? attempt->message : rmq_kind_name(attempt->kind));
 }
 
@@ -139,6 +145,7 @@ static void write_message(rmq_failure *failure, rmq_slice topic) {
     rmq_buf_text(out, i == 0 ? ": " : "; ");
     write_try(out, &failure->tries[i]);
   }
+  rmq_buf_plain(out, 0);
   rmq_buf_text(out, ".");
   if (failure->maybe_stored) {
     rmq_buf_text(out, " The message may have been stored: a broker got it and did not answer.");

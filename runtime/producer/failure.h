@@ -34,13 +34,13 @@ typedef struct rmq_try {
 typedef struct rmq_failure {
   rmq_kind kind;
   int32_t code; /* Java's number where it has one (protocol: 10001 ..., 13, a broker's), else 0 */
-  rmq_buf message; /* one or a few sentences: what happened, to what, and what to do */
-  char *topic;     /* or NULL */
-  char *broker;    /* of the last attempt, or NULL */
-  char *addr;      /* of the last attempt, or NULL */
-  rmq_try *tries;
   int n_tries;
   bool maybe_stored; /* an attempt was written and not answered */
+  rmq_buf message;   /* one or a few sentences: what happened, to what, and what to do */
+  char *topic;       /* or NULL */
+  char *broker;      /* of the last attempt, or NULL */
+  char *addr;        /* of the last attempt, or NULL */
+  rmq_try *tries;
   int64_t elapsed_us;
 } rmq_failure;
 

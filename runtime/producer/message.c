@@ -84,13 +84,7 @@ static int check_text(const char *field, rmq_slice text, rmq_failure *why) {
 static const char *field_for(rmq_slice name) {
   static const struct {
     const char *name, *field;
-  } fields[] = {{"KEYS", "keys"},
-                {"TAGS", "tags"},
-                {"WAIT", "wait"},
-                {"DELAY", "delay_level"},
-                {"TIMER_DELAY_MS", "delay_ms"},
-                {"TIMER_DELAY_SEC", "delay_seconds"},
-                {"TIMER_DELIVER_MS", "deliver_at"}};
+  } fields[] = {{"KEYS", "keys"}, {"TAGS", "tags"}, {"WAIT", "wait"}};
   for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
     if (rmq_slice_is(name, fields[i].name)) return fields[i].field;
   }

@@ -4,11 +4,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/slice.h"
+
 /* When a send tries again, and how long an attempt may take. One policy for all modes. Pure. */
 
-/* The answers that another broker may not give (Java's retryResponseCodes): 1, 2, 14, 16, 17, 204,
- * 205, 1500. */
-bool rmq_policy_retries_code(int32_t code);
+/* The answers that another attempt may not get (the setting retry_response_codes). */
+enum { RMQ_POLICY_CODES_MAX = 64 };
+typedef struct rmq_policy_codes {
+  int32_t list[RMQ_POLICY_CODES_MAX];
+  size_t n;
+} rmq_policy_codes;
+
+/* Reads "1 2 14" or "1,2,14". 0, or RMQ_EINVAL when something is no number within int32, or there
+ * are too many. */
+int rmq_policy_codes_read(rmq_slice text, rmq_policy_codes *codes);
+
+bool rmq_policy_retries_code(const rmq_policy_codes *codes, int32_t code);
 
 /* The answers that mean that our route is out of date: 14, 16, 17. */
 bool rmq_policy_code_is_stale_route(int32_t code);
@@ -42,6 +53,6 @@ typedef struct rmq_attempt_end {
 /* True when the message may be sent again: with a free choice after anything but a refusal that all
  * brokers would repeat; to a given queue only where the broker certainly did not take the message.
  * */
-bool rmq_policy_may_retry(const rmq_attempt_end *end);
+bool rmq_policy_may_retry(const rmq_policy_codes *codes, const rmq_attempt_end *end);
 
 #endif

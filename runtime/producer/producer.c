@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "producer/core.h"
+#include "producer/faults.h"
 
 const char *rmq_send_status_name(rmq_send_status status) {
   switch (status) {
@@ -37,6 +38,7 @@ static void start_transport(rmq_producer *producer) {
                                                 .connect_timeout_ms = settings->connect_timeout,
                                                 .idle_timeout_ms = settings->channel_max_idle_time,
                                                 .connected = on_connected,
+                                                .received = rmq_producer_received,
                                                 .owner = producer});
 }
 
@@ -54,7 +56,16 @@ static void start_routes(rmq_producer *producer) {
                            .auto_create_topic = settings->auto_create_topic,
                            .api_timeout_ms = settings->mq_client_api_timeout,
                            .poll_interval_ms = settings->poll_name_server_interval,
-                           .heartbeat_interval_ms = settings->heartbeat_broker_interval});
+                           .heartbeat_interval_ms = settings->heartbeat_broker_interval,
+                           .drop_kept = rmq_send_drop_kept});
+}
+
+static void start_faults(rmq_producer *producer) {
+  rmq_io *io = producer->io;
+  rmq_fault_rules rules;
+  char why[256]; /* stays empty: the settings have been checked */
+  rmq_fault_rules_read(&producer->settings, &rules, why, sizeof why);
+  producer->faults = rmq_faults_new(&rules, io->calls->random(io));
 }
 
 /* Java's ip@instance. Java makes pid#nanoTime of the default instance name, so that each producer
@@ -103,13 +114,16 @@ rmq_producer *rmq_producer_new(const rmq_settings *settings, rmq_io *io, const r
   producer->serialize = json ? RMQ_SERIALIZE_JSON : RMQ_SERIALIZE_ROCKETMQ;
   producer->group = rmq_slice_text(producer->settings.group);
   producer->create_topic_key = rmq_slice_text(producer->settings.create_topic_key);
+  rmq_policy_codes_read(rmq_slice_text(settings->retry_response_codes), &producer->retry_codes);
   producer->client_id = make_client_id(settings, io, identity);
   rmq_id_init(&producer->ids, identity);
   rmq_failure_init(&producer->refusal);
   init_lists(producer);
   rmq_producer_init_end(producer);
+  start_faults(producer);
   start_transport(producer);
   start_routes(producer);
+  rmq_producer_start_detector(producer);
   return producer;
 }
 
@@ -126,6 +140,7 @@ static void tear_down(rmq_producer *producer) {
   rmq_producer_drop_queries(producer);
   rmq_producer_drop_flushes(producer);
   rmq_producer_drop_enders(producer);
+  rmq_producer_stop_detector(producer);
   rmq_routes_free(producer->routes);
   rmq_transport_free(producer->transport);
   producer->routes = NULL;
@@ -136,6 +151,7 @@ static void release(rmq_producer *producer) {
   while (!rmq_link_alone(&producer->pool)) {
     rmq_send_free(rmq_link_owner(producer->pool.next, rmq_send, link));
   }
+  rmq_faults_unref(producer->faults);
   rmq_failure_clear(&producer->refusal);
   rmq_settings_free(&producer->settings);
   free(producer->client_id);
@@ -159,6 +175,25 @@ void rmq_producer_leave(rmq_producer *producer) {
 void rmq_producer_forked(rmq_producer *producer) {
   tear_down(producer);
   producer->state = RMQ_STATE_FORKED;
+}
+
+/* ---- What may change ---- */
+
+int rmq_producer_set_namesrv(rmq_producer *producer, rmq_slice list, char *why, size_t why_size) {
+  int status = rmq_producer_check_state(producer);
+  if (status < 0) return status;
+  rmq_settings changed;
+  rmq_settings_copy(&changed, &producer->settings);
+  const rmq_setting *row = rmq_setting_find(rmq_slice_text("namesrv"));
+  status = rmq_settings_set_text(&changed, row, list, why, why_size);
+  if (status == 0) status = rmq_settings_check(&changed, why, why_size);
+  if (status == 0 && rmq_routes_set_namesrv(producer->routes, changed.namesrv)) {
+    char *old = producer->settings.namesrv;
+    producer->settings.namesrv = changed.namesrv;
+    changed.namesrv = old;
+  }
+  rmq_settings_free(&changed);
+  return status;
 }
 
 /* ---- What one can ask ---- */

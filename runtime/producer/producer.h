@@ -5,6 +5,7 @@
 #include "net/io.h"
 #include "producer/failure.h"
 #include "producer/settings.h"
+#include "route/publish.h"
 #include "wire/send.h"
 
 /* A producer: its own connections, routes, heartbeats and ids; nothing is shared with another one.
@@ -37,15 +38,43 @@ typedef struct rmq_message {
   bool wait; /* WAIT: the broker answers when the message is stored as its flush settings say */
 } rmq_message;
 
+/* A queue by its broker's name and its id. */
+typedef struct rmq_queue_ref {
+  rmq_slice broker;
+  int32_t id;
+} rmq_queue_ref;
+
+/* What is asked of who chooses a send's queue. */
+typedef struct rmq_choice {
+  rmq_producer *producer;
+  rmq_slice topic;
+  const rmq_publish *publish; /* the queues that there are, at least one */
+  int attempt;                /* the one that is to be made, from 1 */
+  rmq_slice last_broker;      /* the one that failed the attempt before; empty: none */
+} rmq_choice;
+
+/* Chooses a queue: 0 with `queue` set (its broker's name is copied), or negative with `why` set. It
+ * may start other sends of the same producer, and must not free it. */
+typedef int rmq_choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why);
+
+/* A send that had to wait has room now; comes at most once, before `done`, and not at all when the
+ * send ends without room. */
+typedef void rmq_admitted(void *arg);
+
 typedef struct rmq_send_options {
   rmq_mode mode;
   int64_t timeout_ms;         /* 0: the producer's send_msg_timeout */
   int64_t attempt_timeout_ms; /* 0: the producer's attempt_timeout */
-  int retries;                /* -1: the producer's */
+  int retries;                /* -1: the producer's for this mode */
   rmq_slice broker;           /* a given queue: its broker's name; empty: the producer chooses */
   int32_t queue_id;           /* of the given queue */
   bool
       may_wait; /* over max_inflight the send waits for room (its budget runs); else RMQ_EOVERLOAD */
+  /* Asked for the queue once the route is known, with the arg of `done`, also from inside
+   * rmq_producer_send; the queue is then a given one. Asked again only after an attempt of which
+   * nothing was written. NULL, or when `broker` is given: nobody is asked. */
+  rmq_choose *choose;
+  rmq_admitted *admitted; /* called with the arg of `done`; NULL: nobody wants to know */
 } rmq_send_options;
 
 /* How a send ended. Everything is valid during `done` only. */
@@ -79,19 +108,39 @@ const char *rmq_producer_client_id(const rmq_producer *producer);
 int rmq_producer_send(rmq_producer *producer, const rmq_message *message,
                       const rmq_send_options *options, rmq_send_done *done, void *arg);
 
+/* True when a send with a body this long would not have to wait for room. */
+bool rmq_producer_has_room(const rmq_producer *producer, size_t body_len);
+
+/* False when there is reason not to send to this broker now: no route names it, or latency_fault
+ * avoids it. */
+bool rmq_producer_available(const rmq_producer *producer, rmq_slice broker);
+
+/* How a broker has done lately, as far as latency_fault notes it. */
+typedef struct rmq_fault_view {
+  rmq_slice broker;   /* valid until the next event */
+  int64_t latency_us; /* of the last attempt */
+  int64_t avoided_us; /* it is avoided for so much longer; 0: it is available */
+  bool reachable;     /* the last attempt, or a question of the detector since, went well */
+} rmq_fault_view;
+
+/* Walks the brokers of which something is noted: start with `*at` = 0, stop at false. */
+bool rmq_producer_next_fault(const rmq_producer *producer, size_t *at, rmq_fault_view *view);
+
 /* Why the last rmq_producer_send failed at once; valid until the next call on this producer. */
 const rmq_failure *rmq_producer_failure(const rmq_producer *producer);
 
 /* The publish queues of a topic. `done` comes once, later: with `n` queues sorted by broker name
  * and id, or with a failure and n 0. */
-typedef struct rmq_queue_ref {
-  rmq_slice broker;
-  int32_t id;
-} rmq_queue_ref;
 typedef void rmq_queues_done(void *arg, const rmq_failure *failure, const rmq_queue_ref *queues,
                              size_t n);
 int rmq_producer_queues(rmq_producer *producer, rmq_slice topic, int64_t timeout_ms,
                         rmq_queues_done *done, void *arg);
+
+/* Replaces the list of name servers, "host:port;host:port". 0 also when it names the same servers,
+ * for which nothing is done; RMQ_EINVAL, with a sentence in `why`, when it names none or something
+ * that is no address; RMQ_ESTATE when the producer is not running (see rmq_producer_failure). Routes
+ * that are known stay until their next refresh. */
+int rmq_producer_set_namesrv(rmq_producer *producer, rmq_slice list, char *why, size_t why_size);
 
 /* Calls `done` once, later, when all that was sent before has completed, or when the time is over,
  * with the number of sends that have not completed. */

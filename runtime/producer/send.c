@@ -46,6 +46,8 @@ static bool failure_is_used(const rmq_failure *failure) {
 
 void rmq_send_give_back(rmq_send *send) {
   rmq_producer *producer = send->producer;
+  if (producer->entering == send) producer->entering = NULL;
+  if (send->fault) rmq_send_hold_fault(send, NULL);
   rmq_publish_unref(send->publish);
   send->publish = NULL;
   /* Without routes (freed, or forked) the topic is gone. */
@@ -75,6 +77,11 @@ static bool has_room(const rmq_producer *producer, size_t body_len) {
          stats->inflight_bytes + body_len <= (size_t)producer->settings.max_inflight_bytes;
 }
 
+bool rmq_producer_has_room(const rmq_producer *producer, size_t body_len) {
+  /* Who comes later must not overtake those who wait. */
+  return rmq_link_alone(&producer->waiting) && has_room(producer, body_len);
+}
+
 static void enter_room(rmq_send *send) {
   send->producer->stats.inflight++;
   send->producer->stats.inflight_bytes += send->body.len;
@@ -94,6 +101,19 @@ static void stop_waiting(rmq_send *send) {
   rmq_transport_timer_stop(send->producer->transport, &send->timer);
 }
 
+/* The send begins before anybody hears of its room: what that one sends comes later. */
+static void let_in(rmq_send *send) {
+  rmq_producer *producer = send->producer;
+  producer->entering = send;
+  rmq_send_go_on(send, false);
+  bool goes_on = producer->entering == send;
+  producer->entering = NULL;
+  if (!goes_on || !send->admitted) return;
+  rmq_admitted *admitted = send->admitted;
+  send->admitted = NULL;
+  admitted(send->arg);
+}
+
 void rmq_producer_admit(rmq_producer *producer) {
   if (producer->admitting) return; /* the loop below goes on when this call returns */
   if (producer->state == RMQ_STATE_PARTING) return; /* all that is left fails */
@@ -103,7 +123,7 @@ void rmq_producer_admit(rmq_producer *producer) {
     if (!has_room(producer, send->body.len)) break;
     stop_waiting(send);
     enter_room(send);
-    rmq_send_go_on(send, false);
+    let_in(send);
   }
   producer->admitting = false;
 }
@@ -130,6 +150,8 @@ static void timer_due(rmq_timer *timer) {
     end_without_room(send);
   } else if (send->phase == RMQ_PHASE_PAUSE) {
     rmq_send_go_on(send, true);
+  } else if (send->phase == RMQ_PHASE_DOOMED) {
+    rmq_send_fail(send);
   }
   rmq_producer_leave(producer);
 }
@@ -148,6 +170,7 @@ void rmq_send_withdraw(rmq_send *send) {
       rmq_transport_cancel(producer->transport, &send->request);
       break;
     case RMQ_PHASE_PAUSE:
+    case RMQ_PHASE_DOOMED:
       rmq_transport_timer_stop(producer->transport, &send->timer);
       break;
     case RMQ_PHASE_ENDED:
@@ -187,14 +210,20 @@ static int write_properties(rmq_send *send, const rmq_message *message) {
                                 &send->properties, &producer->refusal);
 }
 
+static int retries_of(const rmq_settings *settings, rmq_mode mode) {
+  return (int)(mode == RMQ_MODE_ASYNC ? settings->retry_times_when_send_async_failed
+                                      : settings->retry_times_when_send_failed);
+}
+
 static void set_up(rmq_send *send, const rmq_message *message, const rmq_send_options *options) {
   const rmq_settings *settings = &send->producer->settings;
   int64_t timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : settings->send_msg_timeout;
   send->body = message->body;
   send->flag = message->flag;
   send->oneway = options->mode == RMQ_MODE_ONEWAY;
-  send->retries =
-      options->retries >= 0 ? options->retries : (int)settings->retry_times_when_send_failed;
+  send->retries = options->retries >= 0 ? options->retries : retries_of(settings, options->mode);
+  send->choose = options->broker.len > 0 ? NULL : options->choose;
+  send->admitted = options->admitted;
   send->attempt_timeout_ms =
       options->attempt_timeout_ms > 0 ? options->attempt_timeout_ms : settings->attempt_timeout;
   send->deadline = rmq_mono_add_ms(send->started, timeout_ms);
@@ -204,7 +233,7 @@ static void set_up(rmq_send *send, const rmq_message *message, const rmq_send_op
     rmq_buf_u8(&send->given, 0);
   }
   send->attempts = send->pauses = 0;
-  send->asked_anew = send->encoded = false;
+  send->asked_anew = send->encoded = send->chosen = send->came_back = false;
   send->broker = send->addr = NULL;
 }
 
@@ -236,8 +265,7 @@ int rmq_producer_send(rmq_producer *producer, const rmq_message *message,
                       const rmq_send_options *options, rmq_send_done *done, void *arg) {
   int status = check(producer, message, options);
   if (status < 0) return status;
-  /* Who comes later must not overtake those who wait. */
-  bool room = rmq_link_alone(&producer->waiting) && has_room(producer, message->body.len);
+  bool room = rmq_producer_has_room(producer, message->body.len);
   rmq_send *send = rmq_send_take(producer);
   status = write_properties(send, message);
   if (status == 0 && !room && !options->may_wait) status = refuse_overload(producer);

@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "producer/faults.h"
 #include "producer/names.h"
+#include "producer/policy.h"
 #include "wire/namesrv.h"
 
 enum {
@@ -26,6 +29,11 @@ enum {
   {                                                                                \
 #field, alias, java, RMQ_SETTING_INTEGER, unit, min, max, initial, NULL, help, \
         offsetof(rmq_settings, field)                                              \
+  }
+#define NUMBERS(field, alias, java, min, max, initial, help)                     \
+  {                                                                              \
+#field, alias, java, RMQ_SETTING_NUMBERS, "", min, max, initial, NULL, help, \
+        offsetof(rmq_settings, field)                                            \
   }
 #define BOOLEAN(field, alias, java, initial, help)                           \
   {                                                                          \
@@ -57,6 +65,10 @@ const rmq_setting rmq_setting_table[] = {
           "The least that an attempt gets when attempt_timeout is 0."),
   INTEGER(retry_times_when_send_failed, "retries", "retryTimesWhenSendFailed", "", 0, 100, "2",
           "How many attempts may follow the first one."),
+  INTEGER(retry_times_when_send_async_failed, "async_retries", "retryTimesWhenSendAsyncFailed", "", 0, 100, "2",
+          "The same for send_async."),
+  NUMBERS(retry_response_codes, NULL, "retryResponseCodes", INT32_MIN, INT32_MAX, "1 2 14 16 17 204 205 1500",
+          "The brokers' answers after which another attempt is made: all of them, not those to add."),
   BOOLEAN(retry_another_broker_when_not_store_ok, NULL, "retryAnotherBrokerWhenNotStoreOK", "false",
           "Try another broker when a message is stored but not flushed or copied as the broker should."),
   INTEGER(max_message_size, NULL, "maxMessageSize", "bytes", 1, LARGEST_BODY, "4194304",
@@ -81,6 +93,18 @@ const rmq_setting rmq_setting_table[] = {
           "Marks every message as sent in unit mode."),
   TEXT(serialize, NULL, NULL, "rocketmq", "rocketmq json",
        "How request headers are written."),
+  TEXT(latency_fault, "send_latency_fault_enable", "sendLatencyFaultEnable", "false", "false true 5.x",
+       "Avoid brokers that are slow or have failed: true by the rules and tables of Java clients before 5.1.4, \"5.x\" by those since."),
+  NUMBERS(latency_max, NULL, "latencyMax", 0, RMQ_FAULT_MS_MAX, NULL,
+          "From how many milliseconds on an attempt makes its broker avoided, in ascending steps; the rules' own when it is not given."),
+  NUMBERS(not_available_duration, NULL, "notAvailableDuration", 0, RMQ_FAULT_MS_MAX, NULL,
+          "For how many milliseconds it is avoided then, for each step of latency_max."),
+  BOOLEAN(start_detector_enable, NULL, "startDetectorEnable", "false",
+          "With latency_fault \"5.x\": ask brokers that failed every 3 s whether they are there again."),
+  INTEGER(detect_interval, NULL, "detectInterval", "ms", 1, LONGEST_TIME, "2000",
+          "A broker that failed is asked at most this often."),
+  INTEGER(detect_timeout, NULL, "detectTimeout", "ms", 1, LONGEST_TIME, "200",
+          "What its answer may take."),
   {NULL, NULL, NULL, RMQ_SETTING_TEXT, NULL, 0, 0, NULL, NULL, NULL, 0},
 };
 /* clang-format on */
@@ -97,12 +121,18 @@ static bool *boolean_at(rmq_settings *settings, const rmq_setting *row) {
   return (bool *)(void *)((char *)settings + row->offset);
 }
 
+/* True when its value is a text of its own in the settings. */
+static bool is_text(const rmq_setting *row) {
+  return row->type == RMQ_SETTING_TEXT || row->type == RMQ_SETTING_NUMBERS;
+}
+
 void rmq_settings_init(rmq_settings *settings) {
   memset(settings, 0, sizeof *settings);
   for (const rmq_setting *row = rmq_setting_table; row->name; row++) {
     if (!row->initial) continue;
     switch (row->type) {
       case RMQ_SETTING_TEXT:
+      case RMQ_SETTING_NUMBERS:
         *text_at(settings, row) = rmq_copy_text(row->initial, strlen(row->initial));
         break;
       case RMQ_SETTING_INTEGER:
@@ -117,7 +147,7 @@ void rmq_settings_init(rmq_settings *settings) {
 
 void rmq_settings_free(rmq_settings *settings) {
   for (const rmq_setting *row = rmq_setting_table; row->name; row++) {
-    if (row->type == RMQ_SETTING_TEXT) free(*text_at(settings, row));
+    if (is_text(row)) free(*text_at(settings, row));
   }
   memset(settings, 0, sizeof *settings);
 }
@@ -125,7 +155,7 @@ void rmq_settings_free(rmq_settings *settings) {
 void rmq_settings_copy(rmq_settings *to, const rmq_settings *from) {
   *to = *from;
   for (const rmq_setting *row = rmq_setting_table; row->name; row++) {
-    if (row->type != RMQ_SETTING_TEXT) continue;
+    if (!is_text(row)) continue;
     char **text = text_at(to, row);
     if (*text) *text = rmq_copy_text(*text, strlen(*text));
   }
@@ -200,6 +230,8 @@ static const char *type_name(rmq_setting_type type) {
   switch (type) {
     case RMQ_SETTING_TEXT:
       return "a string";
+    case RMQ_SETTING_NUMBERS:
+      return "a list of whole numbers";
     case RMQ_SETTING_INTEGER:
       return "a whole number";
     case RMQ_SETTING_BOOLEAN:
@@ -224,8 +256,41 @@ static bool is_choice(const char *choices, rmq_slice value) {
   return false;
 }
 
+bool rmq_setting_takes_boolean(const rmq_setting *row) {
+  if (row->type == RMQ_SETTING_BOOLEAN) return true;
+  return row->choices && is_choice(row->choices, rmq_slice_text("true"));
+}
+
+static int wrong_numbers(const rmq_setting *row, rmq_slice value, char *why, size_t why_size) {
+  snprintf(why, why_size, "%s must be at most %d whole numbers from %lld to %lld, not \"%.*s\"",
+           row->name, RMQ_POLICY_CODES_MAX, (long long)row->min, (long long)row->max,
+           (int)least(value.len, 100), value.len ? value.ptr : "");
+  return RMQ_EINVAL;
+}
+
+static int set_numbers(rmq_settings *settings, const rmq_setting *row, rmq_slice value, char *why,
+                       size_t why_size) {
+  rmq_policy_codes codes;
+  if (rmq_policy_codes_read(value, &codes) < 0) return wrong_numbers(row, value, why, why_size);
+  rmq_buf text = {0};
+  for (size_t i = 0; i < codes.n; i++) {
+    if (codes.list[i] < row->min || codes.list[i] > row->max) {
+      rmq_buf_free(&text);
+      return wrong_numbers(row, value, why, why_size);
+    }
+    rmq_buf_printf(&text, "%s%d", i ? " " : "", (int)codes.list[i]);
+  }
+  rmq_slice written = rmq_buf_slice(&text);
+  char **at = text_at(settings, row);
+  free(*at);
+  *at = rmq_copy_text(written.len ? written.ptr : "", written.len);
+  rmq_buf_free(&text);
+  return 0;
+}
+
 int rmq_settings_set_text(rmq_settings *settings, const rmq_setting *row, rmq_slice value,
                           char *why, size_t why_size) {
+  if (row->type == RMQ_SETTING_NUMBERS) return set_numbers(settings, row, value, why, why_size);
   if (row->type != RMQ_SETTING_TEXT) return wrong_type(row, "a string", why, why_size);
   if (value.len > 0 && memchr(value.ptr, '\0', value.len)) {
     snprintf(why, why_size, "%s holds a zero byte", row->name);
@@ -263,8 +328,12 @@ int rmq_settings_set_integer(rmq_settings *settings, const rmq_setting *row, dou
 
 int rmq_settings_set_boolean(rmq_settings *settings, const rmq_setting *row, bool value, char *why,
                              size_t why_size) {
+  const char *word = value ? "true" : "false";
+  if (row->type == RMQ_SETTING_TEXT && rmq_setting_takes_boolean(row)) {
+    return rmq_settings_set_text(settings, row, rmq_slice_text(word), why, why_size);
+  }
   if (row->type != RMQ_SETTING_BOOLEAN) {
-    return wrong_type(row, value ? "true" : "false", why, why_size);
+    return wrong_type(row, word, why, why_size);
   }
   *boolean_at(settings, row) = value;
   return 0;
@@ -315,5 +384,7 @@ int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size)
     status = rmq_name_check("create_topic_key", rmq_slice_text(settings->create_topic_key),
                             RMQ_TOPIC_LENGTH_MAX, why, why_size);
   }
+  rmq_fault_rules rules;
+  if (status == 0) status = rmq_fault_rules_read(settings, &rules, why, why_size);
   return status;
 }

@@ -22,6 +22,8 @@ typedef struct rmq_settings {
   int64_t attempt_timeout; /* 0: decided from what is left */
   int64_t attempt_floor;
   int64_t retry_times_when_send_failed;
+  int64_t retry_times_when_send_async_failed;
+  char *retry_response_codes; /* numbers with one blank between them */
   bool retry_another_broker_when_not_store_ok;
   int64_t max_message_size;
   int64_t max_inflight;
@@ -33,11 +35,18 @@ typedef struct rmq_settings {
   int64_t mq_client_api_timeout; /* one question to one name server */
   int64_t channel_max_idle_time;
   bool unit_mode;
-  char *serialize; /* "rocketmq" or "json" */
+  char *serialize;              /* "rocketmq" or "json" */
+  char *latency_fault;          /* "false", "true" or "5.x" */
+  char *latency_max;            /* numbers, or NULL: the strategy's own */
+  char *not_available_duration; /* likewise */
+  bool start_detector_enable;
+  int64_t detect_interval;
+  int64_t detect_timeout;
 } rmq_settings;
 
 typedef enum rmq_setting_type {
   RMQ_SETTING_TEXT,
+  RMQ_SETTING_NUMBERS, /* a text of whole numbers, "1 2 14"; scripts give a list of them */
   RMQ_SETTING_INTEGER,
   RMQ_SETTING_BOOLEAN
 } rmq_setting_type;
@@ -48,10 +57,11 @@ typedef struct rmq_setting {
   const char *java;  /* the setting's name in the Java client, or NULL when Java has none */
   rmq_setting_type type;
   const char *unit; /* "ms", "bytes", "" */
-  int64_t min, max; /* RMQ_SETTING_INTEGER */
+  int64_t min, max; /* RMQ_SETTING_INTEGER; RMQ_SETTING_NUMBERS: of each */
   const char
       *initial; /* the default, spelled; NULL: none, the setting must be given or is worked out */
-  const char *choices; /* RMQ_SETTING_TEXT: "rocketmq json", or NULL for any text */
+  const char *choices; /* RMQ_SETTING_TEXT: "rocketmq json", or NULL for any text. Where they hold
+                          "true" and "false", a boolean may be given as well */
   const char *help;    /* one sentence */
   size_t offset;       /* in rmq_settings */
 } rmq_setting;
@@ -70,8 +80,11 @@ void rmq_settings_free(rmq_settings *settings);
 /* A copy with texts of its own. `to` is overwritten, not released. */
 void rmq_settings_copy(rmq_settings *to, const rmq_settings *from);
 
+/* True for a setting that takes true and false: a boolean, or a text with these choices. */
+bool rmq_setting_takes_boolean(const rmq_setting *row);
+
 /* Sets one. 0, or RMQ_EINVAL and a sentence in `why` that names the setting and what would be
- * right. */
+ * right. Texts and numbers are set as texts; between numbers blanks or commas may stand. */
 int rmq_settings_set_text(rmq_settings *settings, const rmq_setting *row, rmq_slice value,
                           char *why, size_t why_size);
 int rmq_settings_set_integer(rmq_settings *settings, const rmq_setting *row, double value,
@@ -79,7 +92,7 @@ int rmq_settings_set_integer(rmq_settings *settings, const rmq_setting *row, dou
 int rmq_settings_set_boolean(rmq_settings *settings, const rmq_setting *row, bool value, char *why,
                              size_t why_size);
 
-/* Checks what only can be checked together (group, name server list). 0 or RMQ_EINVAL and a
+/* Checks what only can be checked together (group, name server list, the tables of latency_fault). 0 or RMQ_EINVAL and a
  * sentence. */
 int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size);
 

@@ -61,6 +61,7 @@ static void drained(rmq_producer *producer) {
   rmq_producer_enter(producer);
   producer->state = RMQ_STATE_PARTING;
   fail_the_rest(producer);
+  if (producer->transport) rmq_producer_stop_detector(producer);
   if (producer->transport) rmq_routes_farewell(producer->routes, PARTING_MS, parted, producer);
   rmq_producer_leave(producer);
 }

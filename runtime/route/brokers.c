@@ -60,10 +60,10 @@ static void set_master(rmq_broker *broker, rmq_slice master) {
   count_at(broker->brokers, broker->master, 1);
 }
 
-/* Closes a connection that no broker needs any more. What is pending there fails and is tried
- * elsewhere. */
+/* A connection that no broker needs any more closes when nothing is pending on it. What it has not
+ * sent fails, and is tried elsewhere. */
 static void leave_address(rmq_brokers *brokers, char *addr) {
-  if (count_at(brokers, addr, -1) == 0) rmq_transport_close(brokers->transport, addr);
+  if (count_at(brokers, addr, -1) == 0) rmq_transport_retire(brokers->transport, addr);
   free(addr);
 }
 

@@ -39,7 +39,7 @@ const char *rmq_brokers_master(const rmq_brokers *brokers, rmq_slice name);
 bool rmq_brokers_add(rmq_brokers *brokers, const rmq_route_data *route);
 
 /* Counts out what a route named. A broker that no route names any more is dropped, and its
- * connection closed. */
+ * connection closed when nothing is pending on it. */
 void rmq_brokers_remove(rmq_brokers *brokers, const rmq_route_data *route);
 
 #endif

@@ -57,6 +57,12 @@ static void explain_unusable(const rmq_topic *topic, rmq_buf *out) {
         topic->routes->config.namesrv, topic->name);
   }
   if (publish->n_no_master > 0) rmq_buf_text(out, " Start the master of its brokers.");
+  if (publish->n_read_only == 0 && publish->n_no_master == 0) {
+    rmq_buf_printf(out,
+                   " Its route has no queues. Give it some, for example: mqadmin updateTopic -n "
+                   "\"%s\" -t %s -c CLUSTER -w 8.",
+                   topic->routes->config.namesrv, topic->name);
+  }
 }
 
 void rmq_topic_explain(const rmq_topic *topic, rmq_route_result result, rmq_buf *out) {

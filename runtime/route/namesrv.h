@@ -12,6 +12,7 @@ typedef struct rmq_namesrv {
   int64_t api_timeout_ms; /* one question to one server takes no longer */
   char **addrs;           /* "host:port" */
   size_t n_addrs;
+  uint64_t version; /* of the list: another number after each change */
   size_t
       current; /* the one to ask first: at the start by chance; the next one after each failure */
 } rmq_namesrv;
@@ -20,6 +21,12 @@ typedef struct rmq_namesrv {
 void rmq_namesrv_init(rmq_namesrv *servers, rmq_transport *transport, rmq_serialize serialize,
                       int64_t api_timeout_ms, const char *list);
 void rmq_namesrv_close(rmq_namesrv *servers);
+
+/* Replaces the list by one that has passed the same rules. False, and nothing is done, when it names
+ * the same servers. The server in use stays the one to ask first when it is in the new list. The
+ * connections to those that are not close when nothing is pending on them; a question that one of
+ * them does not answer goes to the new servers. */
+bool rmq_namesrv_set(rmq_namesrv *servers, const char *list);
 
 typedef enum rmq_inquiry_status {
   RMQ_INQUIRY_FOUND,   /* here is the route */
@@ -36,9 +43,11 @@ struct rmq_inquiry {
   rmq_slice topic;
   rmq_mono (*until)(rmq_inquiry *inquiry);
   void (*done)(rmq_inquiry *inquiry, rmq_inquiry_status status, rmq_route_data *route);
-  size_t at;      /* the server that is asked now */
-  size_t tried;   /* how many have been asked, this one included */
-  bool repeated;  /* this one has been asked twice */
+  size_t at; /* the server that is asked now, in the list of this version */
+  uint64_t version;
+  char *asked;   /* its address */
+  size_t tried;  /* how many have been asked, this one included */
+  bool repeated; /* this one has been asked twice: a connection may have been dead, or at its end */
   bool is_second; /* another topic was asked for before in this round: notes name the topic */
   bool running;
   rmq_mono asked_at; /* this server */

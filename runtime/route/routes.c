@@ -10,7 +10,10 @@ enum {
   IDLE_ROUNDS = 10,
   /* So many refreshes of a round are under way at a time: a million topics must not be asked for at
    * once. */
-  REFRESHES_AT_A_TIME = 32
+  REFRESHES_AT_A_TIME = 32,
+  /* Rounds are at least this far apart: name servers that say something else each time would make
+   * the topics ask for each other without end. */
+  ROUND_GAP_MS = 1000
 };
 
 static rmq_routes *routes_of_poll(rmq_timer *timer) {
@@ -43,11 +46,22 @@ static void poll_due(rmq_timer *timer) {
 
 void rmq_routes_refresh_all(rmq_routes *routes, const rmq_topic *except) {
   rmq_topic *topic;
+  routes->round_at = rmq_transport_now(routes->config.transport);
   for (size_t at = 0; (topic = rmq_map_next(routes->topics, &at, NULL)) != NULL;) {
     bool wanted = topic->publish && topic != except;
     if (wanted && rmq_link_alone(&topic->due)) rmq_link_append(&routes->due, &topic->due);
   }
   rmq_routes_pump(routes);
+}
+
+void rmq_routes_moved(rmq_routes *routes, const rmq_topic *topic) {
+  rmq_transport *transport = routes->config.transport;
+  rmq_mono soonest = rmq_mono_add_ms(routes->round_at, ROUND_GAP_MS);
+  if (routes->round_at.us == 0 || !rmq_mono_before(rmq_transport_now(transport), soonest)) {
+    rmq_routes_refresh_all(routes, topic);
+  } else if (!routes->stopped && rmq_mono_before(soonest, routes->poll.at)) {
+    rmq_transport_timer(transport, &routes->poll, soonest);
+  }
 }
 
 void rmq_routes_pump(rmq_routes *routes) {
@@ -130,6 +144,21 @@ rmq_topic *rmq_routes_find(rmq_routes *routes, rmq_slice name) {
   rmq_topic *topic = rmq_map_get(routes->topics, name);
   if (topic) routes->last = topic;
   return topic;
+}
+
+const rmq_topic *rmq_routes_any_topic(const rmq_routes *routes) {
+  const rmq_topic *topic = routes->last;
+  if (topic && topic->publish) return topic;
+  for (size_t at = 0; (topic = rmq_map_next(routes->topics, &at, NULL)) != NULL;) {
+    if (topic->publish) break;
+  }
+  return topic;
+}
+
+bool rmq_routes_set_namesrv(rmq_routes *routes, const char *list) {
+  if (!rmq_namesrv_set(&routes->servers, list)) return false;
+  routes->config.namesrv = list;
+  return true;
 }
 
 const char *rmq_routes_master(const rmq_routes *routes, rmq_slice broker_name) {

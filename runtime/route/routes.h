@@ -25,9 +25,9 @@ typedef struct rmq_topic {
   char *name;
   size_t name_len;
   rmq_publish
-      *publish;  /* NULL: not known yet. Replaced, never changed; hold a reference to keep one */
-  void *kept;    /* what its sends share; released with free() */
-  size_t users;  /* who hold it */
+      *publish; /* NULL: not known yet. Replaced, never changed; hold a reference to keep one */
+  void *kept;   /* what its sends share; released by the config's drop_kept */
+  size_t users; /* who hold it */
 
   /* Private from here on. */
   rmq_route_data route; /* what publish was made from; of zeros while publish is NULL */
@@ -68,6 +68,7 @@ typedef struct rmq_routes_config {
   int64_t api_timeout_ms;
   int64_t poll_interval_ms;
   int64_t heartbeat_interval_ms;
+  void (*drop_kept)(void *kept); /* releases a topic's `kept`; never called with NULL */
 } rmq_routes_config;
 
 rmq_routes *rmq_routes_new(const rmq_routes_config *config);
@@ -76,10 +77,17 @@ rmq_routes *rmq_routes_new(const rmq_routes_config *config);
  * waiter's `done`: the memory then goes when that has returned. */
 void rmq_routes_free(rmq_routes *routes);
 
+/* Replaces the list of name servers by one that has passed rmq_settings_check's rules; the text must
+ * stay. False when it names the same servers: then nothing is done, and the text is not used. */
+bool rmq_routes_set_namesrv(rmq_routes *routes, const char *list);
+
 /* The topic with this name, or NULL. The last one asked for costs a comparison. */
 rmq_topic *rmq_routes_find(rmq_routes *routes, rmq_slice name);
 /* The same, and makes one that is not there yet; asks nobody. */
 rmq_topic *rmq_routes_topic(rmq_routes *routes, rmq_slice name);
+
+/* A topic whose route is known, the last one asked for if it can be; NULL when there is none. */
+const rmq_topic *rmq_routes_any_topic(const rmq_routes *routes);
 
 static inline bool rmq_topic_is_ready(const rmq_topic *topic) {
   return topic->publish && topic->publish->n_queues > 0;

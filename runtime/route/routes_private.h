@@ -16,6 +16,7 @@ struct rmq_routes {
   rmq_timer poll;
   rmq_link due;      /* topics to refresh in this round, not yet asked for */
   size_t refreshing; /* refreshes of this round under way */
+  rmq_mono round_at; /* when the last round began */
   unsigned busy;     /* how many calls of waiters are on the stack */
   bool dead;         /* rmq_routes_free was called meanwhile */
   bool stopped;      /* farewell: nothing is asked any more */
@@ -33,6 +34,8 @@ void rmq_topic_ask_again(rmq_topic *topic);
 
 /* Marks every topic but one (or NULL) as due for a refresh, and begins with the first ones. */
 void rmq_routes_refresh_all(rmq_routes *routes, const rmq_topic *except);
+/* A broker has moved, says the topic's new route: the others are out of date. */
+void rmq_routes_moved(rmq_routes *routes, const rmq_topic *topic);
 /* Begins refreshes up to the number at a time; none once the routes were stopped. */
 void rmq_routes_pump(rmq_routes *routes);
 

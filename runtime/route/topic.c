@@ -40,7 +40,7 @@ void rmq_topic_drop(rmq_topic *topic) {
     if (!routes->dead) rmq_brokers_remove(&routes->brokers, &topic->route);
     rmq_route_data_free(&topic->route);
   }
-  free(topic->kept);
+  if (topic->kept) routes->config.drop_kept(topic->kept);
   free(topic->name);
   free(topic);
 }
@@ -236,7 +236,7 @@ static void lookup_done(rmq_inquiry *inquiry, rmq_inquiry_status status, rmq_rou
     routes->refreshing--;
   }
   tell_waiters(topic, result_of(topic, status)); /* the topic may be gone now */
-  if (moved) rmq_routes_refresh_all(routes, topic);
+  if (moved) rmq_routes_moved(routes, topic);
   rmq_routes_pump(routes);
   rmq_routes_leave(routes);
 }

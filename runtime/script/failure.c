@@ -105,19 +105,21 @@ static void end_with(rmq_vm *vm, lua_State *L, int err, int traceback) {
   rmq_vm_stop(vm);
 }
 
+void rmq_vm_give_up(lua_State *L) {
+  end_with(rmq_vm_of(L), L, lua_gettop(L) - 1, lua_gettop(L));
+  lua_pop(L, 2);
+}
+
 void rmq_vm_uncaught_with(lua_State *L) {
-  rmq_vm *vm = rmq_vm_of(L);
-  /* An error in the handler itself ends the process. */
-  if (vm->on_error == LUA_NOREF || vm->handling) {
-    end_with(vm, L, lua_gettop(L) - 1, lua_gettop(L));
-    lua_pop(L, 2);
+  const rmq_vm *vm = rmq_vm_of(L);
+  if (vm->on_error == LUA_NOREF) {
+    rmq_vm_give_up(L);
     return;
   }
+  /* It catches its own errors, also those after it has waited, and gives up then. */
   lua_rawgeti(L, LUA_REGISTRYINDEX, vm->on_error);
   lua_insert(L, -3);
-  vm->handling = true;
   rmq_task_start(L, 2);
-  vm->handling = false;
 }
 
 /* Runs protected: the error value lies on top of the coroutine. */

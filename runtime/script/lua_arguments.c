@@ -17,8 +17,12 @@ static const char *const message_fields[] = {"topic",      "body", "tags", "keys
                                              "properties", "flag", "wait", NULL};
 static const rmq_names message_names = {"field", "the message", message_fields};
 
-static const char *const option_fields[] = {"timeout", "attempt_timeout", "retries", "queue", NULL};
+static const char *const option_fields[] = {
+    "timeout", "attempt_timeout", "retries", "queue", "selector", "arg", NULL};
 static const rmq_names option_names = {"option", "the send's options", option_fields};
+
+static const char *const queue_fields[] = {"topic", "broker", "id", NULL};
+static const rmq_names queue_names = {"field", "option queue", queue_fields};
 
 void rmq_arguments_init(rmq_arguments *arguments) {
   *arguments = (rmq_arguments){.time = rmq_setting_find(rmq_slice_text("send_msg_timeout")),
@@ -105,15 +109,17 @@ static int check_listed_key(rmq_arguments *arguments, int i, rmq_slice key) {
   return refuse(arguments, RMQ_MESSAGE_ILLEGAL, sentence);
 }
 
-/* A table without a first element must be empty: {id = "1"} is no list, and would be lost without
- * a word. */
-static void check_empty_list(lua_State *L) {
+/* What is no item of the list would be lost without a word: {id = "1"} is no list of keys. */
+static void check_is_list(lua_State *L, int n) {
   lua_pushnil(L);
-  if (lua_next(L, RMQ_ARG_KEYS)) {
+  while (lua_next(L, RMQ_ARG_KEYS)) {
+    lua_pop(L, 1);
+    double at = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
+    if (at >= 1 && at <= n && floor(at) == at) continue;
     rmq_lua_raise(L,
                   "keys of the message must be a string or a list of strings, not a table with a "
                   "%s as its key",
-                  luaL_typename(L, -2));
+                  luaL_typename(L, -1));
   }
 }
 
@@ -126,7 +132,7 @@ static int read_keys(lua_State *L, rmq_arguments *arguments, rmq_message *messag
     message->n_keys = key.len > 0;
   } else {
     size_t n = lua_objlen(L, RMQ_ARG_KEYS);
-    if (n == 0) check_empty_list(L);
+    check_is_list(L, (int)n);
     for (size_t i = 0; i < n; i++) {
       rmq_slice key = listed_key(L, (int)i + 1);
       if (check_listed_key(arguments, (int)i + 1, key) < 0) return RMQ_EINVAL;
@@ -244,6 +250,7 @@ static int refuse_queue_id(rmq_arguments *arguments, double value) {
 /* A plain {broker=, id=, topic=}. The texts stay anchored in it. */
 static int read_queue_table(lua_State *L, rmq_arguments *arguments, rmq_slice *topic,
                             rmq_send_options *options) {
+  rmq_names_check(L, &queue_names, RMQ_ARG_QUEUE);
   lua_getfield(L, RMQ_ARG_QUEUE, "topic");
   *topic = read_text(L, lua_gettop(L), "topic of option queue");
   lua_getfield(L, RMQ_ARG_QUEUE, "broker");
@@ -292,8 +299,21 @@ static void look_for_unknown_names(lua_State *L, rmq_arguments *arguments, bool 
   if (has_options) rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
 }
 
+static void check_selector(lua_State *L) {
+  int type = lua_type(L, RMQ_ARG_SELECTOR);
+  if (type == LUA_TNIL) {
+    if (lua_isnil(L, RMQ_ARG_SELECTOR_ARG)) return;
+    rmq_lua_raise(L, "option arg is for the selector, and option selector is not given");
+  }
+  if (type != LUA_TFUNCTION) wrong_type(L, "option selector", "a function", RMQ_ARG_SELECTOR);
+  if (!lua_isnil(L, RMQ_ARG_QUEUE)) {
+    rmq_lua_raise(L, "options queue and selector exclude each other; give one of them");
+  }
+}
+
 static int read_options(lua_State *L, rmq_arguments *arguments, const rmq_message *message,
                         rmq_send_options *options) {
+  check_selector(L);
   if (rmq_arguments_time(L, arguments, RMQ_ARG_TIMEOUT, "option timeout", &options->timeout_ms) <
           0 ||
       rmq_arguments_time(L, arguments, RMQ_ARG_ATTEMPT_TIMEOUT, "option attempt_timeout",
@@ -304,18 +324,30 @@ static int read_options(lua_State *L, rmq_arguments *arguments, const rmq_messag
   return read_queue(L, arguments, message, options);
 }
 
+/* An empty table is as good as none, as it is for keys. */
+static rmq_slice read_tags(lua_State *L) {
+  if (lua_type(L, RMQ_ARG_TAGS) == LUA_TTABLE) {
+    lua_pushnil(L);
+    if (!lua_next(L, RMQ_ARG_TAGS)) return (rmq_slice){NULL, 0};
+  }
+  return read_text(L, RMQ_ARG_TAGS, "tags of the message");
+}
+
 /* What a message may have besides topic and body. */
 static int read_rest(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
-  message->tags = read_text(L, RMQ_ARG_TAGS, "tags of the message");
+  message->tags = read_tags(L);
   read_properties(L, arguments, message);
   read_wait(L, message);
   if (read_keys(L, arguments, message) < 0) return RMQ_EINVAL;
   return read_flag(L, arguments, message);
 }
 
-int rmq_arguments_read(lua_State *L, rmq_arguments *arguments, rmq_message *message,
+bool rmq_arguments_have_selector(lua_State *L, int last) {
+  return last >= RMQ_ARG_SELECTOR && !lua_isnil(L, RMQ_ARG_SELECTOR);
+}
+
+int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
                        rmq_send_options *options) {
-  int last = lua_gettop(L);
   look_for_unknown_names(L, arguments, last >= RMQ_ARG_OPTIONS);
   *message = (rmq_message){.wait = true};
   *options = (rmq_send_options){.mode = RMQ_MODE_SYNC, .retries = -1, .may_wait = true};

@@ -21,7 +21,9 @@ enum {
   RMQ_ARG_TIMEOUT,
   RMQ_ARG_ATTEMPT_TIMEOUT,
   RMQ_ARG_RETRIES,
-  RMQ_ARG_QUEUE
+  RMQ_ARG_QUEUE,
+  RMQ_ARG_SELECTOR,
+  RMQ_ARG_SELECTOR_ARG
 };
 
 /* Lists that are read into, kept from one message to the next. */
@@ -43,9 +45,13 @@ void rmq_arguments_free(rmq_arguments *arguments);
 /* Fills `message` and `options` with slices of the Lua values, valid while those stay where they
  * are. 0, or RMQ_EINVAL when a value is wrong (`refusal` says which). A wrong type or an unknown
  * name raises. Looks for unknown names in the first 256 messages and in one of 64 after them,
- * which costs nothing to speak of. */
-int rmq_arguments_read(lua_State *L, rmq_arguments *arguments, rmq_message *message,
+ * which costs nothing to speak of. `last` is the index of the last argument: what lies above is not
+ * looked at. */
+int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
                        rmq_send_options *options);
+
+/* True when the options that were read have a selector. */
+bool rmq_arguments_have_selector(lua_State *L, int last);
 
 /* Reads an optional time in milliseconds, rounded up to a whole one. 0 with `*out` unchanged when
  * it is nil. */

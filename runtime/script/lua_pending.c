@@ -67,16 +67,11 @@ void rmq_pending_fail(rmq_pending *pending, const rmq_failure *failure) {
   pending->state = RMQ_PENDING_FAILURE;
 }
 
-static void sent_in_vain(rmq_pending *pending, const rmq_completion *completion) {
-  rmq_pending_fail(pending, completion->failure);
-  rmq_buf_bytes(&pending->bytes, completion->msg_id.ptr, completion->msg_id.len);
-  rmq_task_wake(pending->task, false, pending);
-}
-
 void rmq_pending_sent(void *arg, const rmq_completion *completion) {
   rmq_pending *pending = arg;
   if (completion->failure) {
-    sent_in_vain(pending, completion);
+    rmq_pending_note(pending, completion);
+    rmq_task_wake(pending->task, false, pending);
     return;
   }
   pending->state = RMQ_PENDING_RESULT;
@@ -85,10 +80,32 @@ void rmq_pending_sent(void *arg, const rmq_completion *completion) {
   /* Unless the task has run and taken it (and perhaps waits with the same pending again), it runs
    * when the completion is gone. */
   if (pending->completion != completion) return;
+  pending->completion = NULL;
+  rmq_pending_note(pending, completion);
+}
+
+void rmq_pending_note(rmq_pending *pending, const rmq_completion *completion) {
+  if (completion->failure) {
+    rmq_pending_fail(pending, completion->failure);
+    rmq_buf_bytes(&pending->bytes, completion->msg_id.ptr, completion->msg_id.len);
+    return;
+  }
   size_t size = rmq_result_size(completion);
   rmq_result_write(rmq_buf_reserve(&pending->bytes, size), completion);
   rmq_buf_commit(&pending->bytes, size);
-  pending->completion = NULL;
+  pending->state = RMQ_PENDING_RESULT;
+}
+
+int rmq_lua_fail_at_once(lua_State *L, rmq_pendings *all, const rmq_failure *failure,
+                         rmq_slice topic) {
+  rmq_pending *pending = rmq_pending_take(all, NULL);
+  rmq_pending_fail(pending, failure);
+  if (!pending->failure->topic && topic.len > 0) {
+    pending->failure->topic = rmq_copy_text(topic.ptr, topic.len);
+  }
+  lua_pushboolean(L, false);
+  lua_pushlightuserdata(L, pending);
+  return 2;
 }
 
 static void put_text(rmq_buf *out, rmq_slice text) {
@@ -147,13 +164,14 @@ static void push_result(lua_State *L, rmq_pending *pending) {
   if (completion) {
     rmq_result_write(at, completion);
     pending->completion = NULL;
-  } else {
+  } else if (bytes.ptr) {
     memcpy(at, bytes.ptr, size);
   }
 }
 
 static int take(lua_State *L) {
   rmq_pending *pending = lua_touserdata(L, 2);
+  if (!pending) return luaL_error(L, "what is to be taken has not come");
   int values = 1;
   switch (pending->state) {
     case RMQ_PENDING_RESULT:

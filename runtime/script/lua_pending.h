@@ -53,6 +53,15 @@ void rmq_pending_listed(void *arg, const rmq_failure *failure, const rmq_queue_r
                         size_t n);
 void rmq_pending_counted(void *arg, size_t count);
 
+/* Writes a completion into one that no task waits with; take makes values of it later. */
+void rmq_pending_note(rmq_pending *pending, const rmq_completion *completion);
+
+/* Ends a function at once with a failure: pushes what take makes of it what it would have made
+ * later, and returns how many values that are. Whatever is wrong, the error names the topic that
+ * the call was about; it may be empty. */
+int rmq_lua_fail_at_once(lua_State *L, rmq_pendings *all, const rmq_failure *failure,
+                         rmq_slice topic);
+
 /* Ends one that never waited. */
 void rmq_pending_fail(rmq_pending *pending, const rmq_failure *failure);
 

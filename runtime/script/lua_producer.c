@@ -12,6 +12,7 @@
 #include "script/lua_names.h"
 #include "script/lua_pending.h"
 #include "script/lua_result.h"
+#include "script/lua_send.h"
 #include "script/lua_settings.h"
 #include "script/vm.h"
 
@@ -24,6 +25,7 @@ typedef struct lua_producer {
   rmq_producer *producer;
   rmq_pendings pendings;
   rmq_arguments arguments;
+  rmq_lua_sends sends;
   bool over;          /* shut down, or the parent process's: nothing comes any more */
   bool forked;        /* the parent process's */
   uv_idle_t farewell; /* only ever closed, to be called back when the stack is empty */
@@ -48,17 +50,34 @@ static lua_producer **check_box(lua_State *L) {
   return box;
 }
 
-static lua_producer *check_producer(lua_State *L) { return *check_box(L); }
+static int refuse_collected(lua_State *L) {
+  return rmq_lua_raise(
+      L,
+      "this producer has been collected already: a __gc got hold of it again; keep a "
+      "reference to it as long as it is needed");
+}
+
+static lua_producer *check_producer(lua_State *L) {
+  lua_producer *p = *check_box(L);
+  if (!p) refuse_collected(L);
+  return p;
+}
 
 /* --- Life --- */
 
-static void on_farewell(uv_handle_t *handle) {
-  lua_producer *p = handle->data;
+static void release(void *arg) {
+  lua_producer *p = arg;
+  rmq_lua_sends_close(&p->sends);
   rmq_producer_free(p->producer);
   rmq_uv_io_free(p->io);
   rmq_pendings_free(&p->pendings);
   rmq_arguments_free(&p->arguments);
   free(p);
+}
+
+static void on_farewell(uv_handle_t *handle) {
+  lua_producer *p = handle->data;
+  rmq_lua_losses_close(&p->sends.losses, release, p);
 }
 
 /* Frees it in a later turn: the collector may run inside one of its own completions. */
@@ -78,7 +97,11 @@ static void on_shut_down_by_collector(void *arg, size_t undelivered) {
 }
 
 static int producer_gc(lua_State *L) {
-  lua_producer *p = *(lua_producer **)lua_touserdata(L, 1);
+  lua_producer **box = lua_touserdata(L, 1);
+  lua_producer *p = *box;
+  if (!p) return 0;
+  /* Another object's __gc may still hold the userdata, and give it to the script again. */
+  *box = NULL;
   if (p->over) {
     retire(p);
   } else {
@@ -90,6 +113,7 @@ static int producer_gc(lua_State *L) {
 
 static void on_finished(void *arg, size_t undelivered) {
   lua_producer *p = arg;
+  rmq_lua_losses_end(&p->sends.losses);
   p->over = true;
   p->finished(p->finished_arg, undelivered);
 }
@@ -99,6 +123,7 @@ static lua_producer *of_ending(rmq_ending *ending) { return (lua_producer *)(voi
 static void finish(rmq_ending *ending, int64_t timeout_ms,
                    void (*done)(void *arg, size_t undelivered), void *arg) {
   lua_producer *p = of_ending(ending);
+  p->sends.losses.ending = true;
   p->finished = done;
   p->finished_arg = arg;
   if (timeout_ms < 0) timeout_ms = rmq_producer_settings(p->producer)->flush_timeout;
@@ -114,6 +139,7 @@ static void forked(rmq_ending *ending) {
   lua_producer *p = of_ending(ending);
   rmq_producer_forked(p->producer);
   rmq_uv_io_forked(p->io);
+  rmq_lua_sends_forked(&p->sends);
   p->over = p->forked = true;
   /* It has nothing to finish here, and its `done` would never come. */
   rmq_vm_remove_ending(p->vm, ending);
@@ -143,6 +169,7 @@ static int producer_new(lua_State *L) {
   p->io = io;
   p->producer = rmq_producer_new(&settings, io, rmq_vm_log(vm));
   rmq_arguments_init(&p->arguments);
+  rmq_lua_sends_open(L, &p->sends, p->producer, &p->arguments, &p->pendings);
   snprintf(p->name, sizeof p->name, "producer '%s'", settings.group);
   rmq_settings_free(&settings);
   p->ending = (rmq_ending){
@@ -156,29 +183,30 @@ static int producer_new(lua_State *L) {
 
 /* --- What waits --- */
 
-/* Ends a function at once with a failure; take makes of it what it would have made later. Whatever is
- * wrong, the error names the topic that the call was about. */
 static int fail_at_once(lua_State *L, lua_producer *p, const rmq_failure *failure,
                         rmq_slice topic) {
-  rmq_pending *pending = rmq_pending_take(&p->pendings, NULL);
-  rmq_pending_fail(pending, failure);
-  if (!pending->failure->topic && topic.len > 0) {
-    pending->failure->topic = rmq_copy_text(topic.ptr, topic.len);
-  }
-  lua_pushboolean(L, false);
-  lua_pushlightuserdata(L, pending);
-  return 2;
+  return rmq_lua_fail_at_once(L, &p->pendings, failure, topic);
 }
+
+/* The script may have computed for long since the event began in which it runs, and what it starts now
+ * has its whole time from now on. */
+static void refresh_time(lua_producer *p) { rmq_uv_io_refresh(p->io); }
 
 /* A producer's own function (body, topic, ...), see lua_arguments.h. Its upvalue is the producer, so
  * nothing else can be given for it, and it stays while the function waits. */
 static int producer_send(lua_State *L) {
   lua_producer *p = *(lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  if (!p) return refuse_collected(L);
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "send");
+  refresh_time(p);
   rmq_message message;
   rmq_send_options options;
-  if (rmq_arguments_read(L, &p->arguments, &message, &options) < 0) {
+  int last = lua_gettop(L);
+  if (rmq_arguments_read(L, last, &p->arguments, &message, &options) < 0) {
     return fail_at_once(L, p, &p->arguments.refusal, message.topic);
+  }
+  if (rmq_arguments_have_selector(L, last)) {
+    return rmq_lua_send_chosen(L, &p->sends, &message, &options);
   }
   rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
   if (rmq_producer_send(p->producer, &message, &options, rmq_pending_sent, pending) < 0) {
@@ -198,10 +226,38 @@ static int producer_sender(lua_State *L) {
   return 1;
 }
 
+static int producer_send_async(lua_State *L) {
+  lua_producer *p = *(lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  if (!p) return refuse_collected(L);
+  refresh_time(p);
+  return rmq_lua_send_later(L, &p->sends, RMQ_MODE_ASYNC);
+}
+
+static int producer_send_oneway(lua_State *L) {
+  lua_producer *p = *(lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  if (!p) return refuse_collected(L);
+  refresh_time(p);
+  return rmq_lua_send_later(L, &p->sends, RMQ_MODE_ONEWAY);
+}
+
+/* later_senders(producer, runner): the functions for send_async and send_oneway. */
+static int producer_later_senders(lua_State *L) {
+  lua_producer *p = check_producer(L);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 2);
+  rmq_lua_sends_set_runner(L, &p->sends);
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, producer_send_async, 1);
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, producer_send_oneway, 1);
+  return 2;
+}
+
 /* queues(producer, topic) */
 static int producer_queues(lua_State *L) {
   lua_producer *p = check_producer(L);
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "queues");
+  refresh_time(p);
   if (lua_type(L, 2) != LUA_TSTRING) {
     return rmq_lua_raise(L, "topic must be a string, not %s", luaL_typename(L, 2));
   }
@@ -240,6 +296,7 @@ static int wait_for_end(lua_State *L, const char *what,
   }
   rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
   pending->owner = p;
+  refresh_time(p);
   start(p->producer, timeout_ms, done, pending);
   lua_settop(L, 1);
   return rmq_task_wait(L, 1);
@@ -263,6 +320,30 @@ static int producer_shutdown(lua_State *L) {
 }
 
 /* --- What does not wait --- */
+
+/* set_namesrv(producer, list): true; nil and what is wrong with the list; or what take makes an error
+ * of. */
+static int producer_set_namesrv(lua_State *L) {
+  lua_producer *p = check_producer(L);
+  rmq_buf list = {0};
+  char why[512];
+  lua_settop(L, 2);
+  int status = rmq_lua_read_namesrv(L, 2, p->vm, &list, why, sizeof why);
+  if (status == 0) {
+    status = rmq_producer_set_namesrv(p->producer, rmq_buf_slice(&list), why, sizeof why);
+  }
+  rmq_buf_free(&list);
+  if (status == RMQ_ESTATE) {
+    return fail_at_once(L, p, rmq_producer_failure(p->producer), (rmq_slice){NULL, 0});
+  }
+  if (status < 0) {
+    lua_pushnil(L);
+    lua_pushstring(L, why);
+    return 2;
+  }
+  lua_pushboolean(L, true);
+  return 1;
+}
 
 static int producer_settings(lua_State *L) {
   rmq_lua_push_settings(L, rmq_producer_settings(check_producer(L)->producer));
@@ -290,6 +371,29 @@ static int producer_stats(lua_State *L) {
   set_count(L, "inflight", stats.inflight);
   set_count(L, "waiting", stats.waiting);
   set_count(L, "inflight_bytes", stats.inflight_bytes);
+  return 1;
+}
+
+/* faults(producer): what is noted of the brokers. */
+static int producer_faults(lua_State *L) {
+  const rmq_producer *producer = check_producer(L)->producer;
+  rmq_fault_view view;
+  int i = 0;
+  lua_newtable(L);
+  for (size_t at = 0; rmq_producer_next_fault(producer, &at, &view);) {
+    lua_createtable(L, 0, 5);
+    lua_pushlstring(L, view.broker.ptr, view.broker.len);
+    lua_setfield(L, -2, "broker");
+    lua_pushnumber(L, (double)view.latency_us / 1000);
+    lua_setfield(L, -2, "latency_ms");
+    lua_pushboolean(L, view.avoided_us == 0);
+    lua_setfield(L, -2, "available");
+    lua_pushnumber(L, (double)view.avoided_us / 1000);
+    lua_setfield(L, -2, "available_in_ms");
+    lua_pushboolean(L, view.reachable);
+    lua_setfield(L, -2, "reachable");
+    lua_rawseti(L, -2, ++i);
+  }
   return 1;
 }
 
@@ -322,12 +426,15 @@ static void set_functions(lua_State *L, const luaL_Reg *functions) {
 int luaopen_rocketmq_native_producer(lua_State *L) {
   static const luaL_Reg functions[] = {{"new", producer_new},
                                        {"sender", producer_sender},
+                                       {"later_senders", producer_later_senders},
                                        {"queues", producer_queues},
                                        {"flush", producer_flush},
                                        {"shutdown", producer_shutdown},
+                                       {"set_namesrv", producer_set_namesrv},
                                        {"settings", producer_settings},
                                        {"client_id", producer_client_id},
                                        {"stats", producer_stats},
+                                       {"faults", producer_faults},
                                        {"look_at_every_message", producer_look_at_every_message},
                                        {"set_int64", set_int64},
                                        {"error_metatable", error_metatable},

@@ -32,8 +32,8 @@ typedef struct queue_head {
 
 size_t rmq_result_size(const rmq_completion *completion) {
   const rmq_send_reply *reply = completion->reply;
-  size_t size = sizeof(result_head) + completion->msg_id.len + completion->topic.len +
-                completion->broker.len;
+  size_t size =
+      sizeof(result_head) + completion->msg_id.len + completion->topic.len + completion->broker.len;
   if (!reply) return size;
   return size + reply->msg_id.len + reply->transaction_id.len + reply->region_id.len +
          reply->recall_handle.len;

@@ -46,6 +46,65 @@ static int set_namesrv_list(lua_State *L, rmq_settings *settings, const rmq_sett
   return status;
 }
 
+/* Appends the number on top of the stack, element `i` of a list. */
+static int join_number(lua_State *L, const char *name, size_t i, rmq_buf *joined, char *why,
+                       size_t size) {
+  double value = lua_tonumber(L, -1);
+  if (lua_type(L, -1) != LUA_TNUMBER) {
+    snprintf(why, size, "setting %s must be a list of whole numbers; its element %zu is a %s", name,
+             i, luaL_typename(L, -1));
+  } else if (!(value >= INT32_MIN && value <= INT32_MAX && value == (double)(int32_t)value)) {
+    snprintf(why, size, "setting %s must be a list of whole numbers; its element %zu is %.17g",
+             name, i, value);
+  } else {
+    rmq_buf_printf(joined, "%d ", (int)value);
+    return 0;
+  }
+  return RMQ_EINVAL;
+}
+
+static int set_numbers(lua_State *L, rmq_settings *settings, const rmq_setting *row,
+                       const char *name, char *why, size_t size) {
+  rmq_buf joined = {0};
+  int status = 0;
+  size_t n = lua_objlen(L, -1);
+  for (size_t i = 1; status == 0 && i <= n; i++) {
+    lua_rawgeti(L, -1, (int)i);
+    status = join_number(L, name, i, &joined, why, size);
+    lua_pop(L, 1);
+  }
+  if (status == 0) {
+    status = rmq_settings_set_text(settings, row, rmq_buf_slice(&joined), why, size);
+  }
+  rmq_buf_free(&joined);
+  return status;
+}
+
+static void push_text(lua_State *L, const rmq_setting *row, const char *text) {
+  bool is_true = text && strcmp(text, "true") == 0;
+  bool is_boolean = is_true || (text && strcmp(text, "false") == 0);
+  if (is_boolean && rmq_setting_takes_boolean(row)) {
+    lua_pushboolean(L, is_true);
+  } else {
+    lua_pushstring(L, text);
+  }
+}
+
+static void push_numbers(lua_State *L, const char *text) {
+  if (!text) {
+    lua_pushnil(L);
+    return;
+  }
+  lua_newtable(L);
+  char *end = NULL;
+  int i = 0;
+  for (long value = strtol(text, &end, 10); end != text; value = strtol(text, &end, 10)) {
+    lua_pushnumber(L, (double)value);
+    lua_rawseti(L, -2, ++i);
+    text = end;
+  }
+}
+
 /* Sets one from the value on top of the stack. */
 static int set_value(lua_State *L, rmq_settings *settings, const rmq_setting *row, const char *name,
                      char *why, size_t size) {
@@ -57,14 +116,22 @@ static int set_value(lua_State *L, rmq_settings *settings, const rmq_setting *ro
     case RMQ_SETTING_BOOLEAN:
       if (type != LUA_TBOOLEAN) return wrong_type(L, name, "a boolean", why, size);
       return rmq_settings_set_boolean(settings, row, lua_toboolean(L, -1), why, size);
+    case RMQ_SETTING_NUMBERS:
+      if (type != LUA_TTABLE) return wrong_type(L, name, "a list of whole numbers", why, size);
+      return set_numbers(L, settings, row, name, why, size);
     default:
       break;
+  }
+  if (type == LUA_TBOOLEAN && rmq_setting_takes_boolean(row)) {
+    return rmq_settings_set_boolean(settings, row, lua_toboolean(L, -1), why, size);
   }
   bool is_namesrv = row->offset == offsetof(rmq_settings, namesrv);
   if (is_namesrv && type == LUA_TTABLE) return set_namesrv_list(L, settings, row, why, size);
   if (type != LUA_TSTRING) {
-    return wrong_type(L, name, is_namesrv ? "a string or a list of strings" : "a string", why,
-                      size);
+    const char *wanted = is_namesrv                       ? "a string or a list of strings"
+                         : rmq_setting_takes_boolean(row) ? "a boolean or a string"
+                                                          : "a string";
+    return wrong_type(L, name, wanted, why, size);
   }
   rmq_slice text;
   text.ptr = lua_tolstring(L, -1, &text.len);
@@ -143,13 +210,39 @@ int rmq_lua_read_settings(lua_State *L, int index, const rmq_vm *vm, rmq_setting
   return status;
 }
 
+int rmq_lua_read_namesrv(lua_State *L, int index, const rmq_vm *vm, rmq_buf *text, char *why,
+                         size_t why_size) {
+  bool forced = false;
+  const char *given = rmq_vm_namesrv(vm, &forced);
+  int status = 0;
+  lua_pushvalue(L, index);
+  if (lua_type(L, -1) == LUA_TTABLE) {
+    status = join_namesrv(L, text, why, why_size);
+  } else if (lua_type(L, -1) == LUA_TSTRING) {
+    size_t len;
+    const char *bytes = lua_tolstring(L, -1, &len);
+    rmq_buf_bytes(text, bytes, len);
+  } else {
+    status = wrong_type(L, "namesrv", "a string or a list of strings", why, why_size);
+  }
+  lua_pop(L, 1);
+  if (status == 0 && given && forced) {
+    rmq_buf_clear(text);
+    rmq_buf_text(text, given);
+  }
+  return status;
+}
+
 void rmq_lua_push_settings(lua_State *L, const rmq_settings *settings) {
   lua_newtable(L);
   for (const rmq_setting *row = rmq_setting_table; row->name; row++) {
     const void *at = (const char *)settings + row->offset;
     switch (row->type) {
       case RMQ_SETTING_TEXT:
-        lua_pushstring(L, *(char *const *)at);
+        push_text(L, row, *(char *const *)at);
+        break;
+      case RMQ_SETTING_NUMBERS:
+        push_numbers(L, *(char *const *)at);
         break;
       case RMQ_SETTING_INTEGER:
         lua_pushnumber(L, (double)*(const int64_t *)at);

@@ -58,20 +58,22 @@ static int take_help(reading *in, const char *value) {
   return 0;
 }
 
-static int take_namesrv(reading *in, const char *value) {
+/* `source` is who gives the list: an option, or a variable of the environment. */
+static int check_namesrv(reading *in, const char *source, const char *value) {
   rmq_slice rest = rmq_slice_text(value), one;
   const char *reason = "";
   int count = 0, status;
   while ((status = rmq_namesrv_next(&rest, &one, &reason)) > 0) count++;
   if (status < 0) {
-    return fail(in,
-                "--namesrv: '%.*s' is not an address (%s); write host:port, several separated "
-                "by ';'",
-                (int)one.len, one.ptr, reason);
+    return fail(in, "%s: '%.*s' is not an address (%s); write host:port, several separated by ';'",
+                source, (int)one.len, one.ptr, reason);
   }
-  if (count == 0) return fail(in, "--namesrv: the list is empty; write host:port");
+  return count > 0 ? 0 : fail(in, "%s: the list is empty; write host:port", source);
+}
+
+static int take_namesrv(reading *in, const char *value) {
   in->options->config.namesrv = value;
-  return 0;
+  return check_namesrv(in, "--namesrv", value);
 }
 
 static int take_mock(reading *in, const char *value) {
@@ -203,7 +205,10 @@ int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, si
   if (!something && !options->version) {
     return fail(&in, "no script; write rmqlua SCRIPT, or rmqlua --help");
   }
-  return 0;
+  const char *from_environment = getenv("NAMESRV_ADDR");
+  bool is_used = from_environment && from_environment[0] && !options->config.namesrv;
+  if (!is_used) return 0;
+  return check_namesrv(&in, "NAMESRV_ADDR", from_environment);
 }
 
 void rmq_options_free(rmq_options *options) { free(options->steps); }
@@ -214,6 +219,8 @@ static const char *type_name(rmq_setting_type type) {
   switch (type) {
     case RMQ_SETTING_TEXT:
       return "text";
+    case RMQ_SETTING_NUMBERS:
+      return "list of numbers";
     case RMQ_SETTING_INTEGER:
       return "number";
     case RMQ_SETTING_BOOLEAN:
@@ -222,16 +229,22 @@ static const char *type_name(rmq_setting_type type) {
   return "";
 }
 
+static void print_setting(const rmq_setting *row) {
+  const char *unit = row->unit && row->unit[0] ? row->unit : type_name(row->type);
+  printf("  %s", row->name);
+  if (row->alias) printf(", %s", row->alias);
+  printf(" (%s", row->choices ? row->choices : unit);
+  if (row->type == RMQ_SETTING_INTEGER) {
+    printf(", %lld to %lld", (long long)row->min, (long long)row->max);
+  }
+  if (row->initial) printf(", default %s", row->initial[0] ? row->initial : "empty");
+  if (row->java) printf("; in Java %s", row->java);
+  printf(")\n      %s\n", row->help);
+}
+
 static void print_settings(void) {
   printf("\nSettings of a producer, as in rocketmq.producer { group = \"orders\" }:\n");
-  for (const rmq_setting *row = rmq_setting_table; row->name; row++) {
-    const char *unit = row->unit && row->unit[0] ? row->unit : type_name(row->type);
-    printf("  %s", row->name);
-    if (row->alias) printf(", %s", row->alias);
-    printf(" (%s", row->choices ? row->choices : unit);
-    if (row->initial) printf(", default %s", row->initial[0] ? row->initial : "empty");
-    printf(")\n      %s\n", row->help);
-  }
+  for (const rmq_setting *row = rmq_setting_table; row->name; row++) print_setting(row);
 }
 
 void rmq_options_help(void) {

@@ -64,7 +64,8 @@ static void end_now(const rmq_vm *vm, const char *why) {
     say_number(undelivered);
   }
   say("\n");
-  _exit(128 + vm->signal);
+  /* 3, something undelivered, beats the signal's own status, as at the ordinary end. */
+  _exit(undelivered > 0 ? 3 : 128 + vm->signal);
 }
 
 /* Lets SIGALRM come once; 0 calls it off. A single system call, and so safe in a handler. */

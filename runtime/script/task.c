@@ -95,7 +95,8 @@ static bool is_wait(lua_State *co) {
 static void suspended(rmq_task *task) {
   task->suspended = true;
   if (task->state == RMQ_TASK_READY) return; /* woken before it had come here */
-  if (!is_wait(task->co)) {
+  /* A script that got hold of the token and yields it waits for nothing of ours. */
+  if (!is_wait(task->co) || task->state != RMQ_TASK_WAITING) {
     lua_settop(task->co, 0);
     task->state = RMQ_TASK_YIELDED;
     task->what = "coroutine.yield";
@@ -210,7 +211,10 @@ void rmq_push_place(lua_State *L) {
 int rmq_task_refuse_wait(lua_State *L, const char *what) {
   rmq_push_place(L);
   if (!rmq_vm_of(L)->running) {
-    lua_pushfstring(L, "%s cannot wait here: no task is running (the process is ending)", what);
+    lua_pushfstring(L,
+                    "%s cannot wait here: no task is running (this is a selector that is asked "
+                    "later, or the process is ending)",
+                    what);
   } else {
     lua_pushfstring(L,
                     "%s cannot wait here: a C function stands between this code and its task "

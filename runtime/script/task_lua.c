@@ -58,10 +58,11 @@ static int check_wait(lua_State *L) {
   return 0;
 }
 
-/* wake(task): a parked task goes on in the next turn. */
+/* wake(task): a parked task goes on in the next turn. One that waits for the runtime is left alone:
+ * only who has its answer may wake it. */
 static int lua_wake(lua_State *L) {
   rmq_task *task = check_task(L, 1);
-  if (task->state != RMQ_TASK_WAITING) return 0;
+  if (task->state != RMQ_TASK_WAITING || task->holds) return 0;
   if (task->timer_made) uv_timer_stop(&task->timer);
   rmq_link_remove(&task->link);
   rmq_task_make_ready(task, true, NULL);
@@ -170,7 +171,14 @@ static int uncaught(lua_State *L) {
   return 0;
 }
 
-/* on_error(function or nil). */
+/* give_up(error, traceback). */
+static int give_up(lua_State *L) {
+  lua_settop(L, 2);
+  rmq_vm_give_up(L);
+  return 0;
+}
+
+/* on_error(function or nil); the function must not raise. */
 static int on_error(lua_State *L) {
   rmq_vm *vm = rmq_vm_of(L);
   luaL_unref(L, LUA_REGISTRYINDEX, vm->on_error);
@@ -195,23 +203,15 @@ static int refuse(lua_State *L) {
   return 0;
 }
 
-static const luaL_Reg functions[] = {{"spawn", lua_spawn},
-                                     {"self", lua_self},
-                                     {"park", lua_park},
-                                     {"check_wait", check_wait},
-                                     {"wake", lua_wake},
-                                     {"sleep", lua_sleep},
-                                     {"resume_task", resume_task},
-                                     {"has_yielded", has_yielded},
-                                     {"expose", expose},
-                                     {"place", place},
-                                     {"traceback", traceback},
-                                     {"error_text", error_text},
-                                     {"uncaught", uncaught},
-                                     {"on_error", on_error},
-                                     {"serve", serve},
-                                     {"refuse", refuse},
-                                     {NULL, NULL}};
+static const luaL_Reg functions[] = {{"spawn", lua_spawn},         {"self", lua_self},
+                                     {"park", lua_park},           {"check_wait", check_wait},
+                                     {"wake", lua_wake},           {"sleep", lua_sleep},
+                                     {"resume_task", resume_task}, {"has_yielded", has_yielded},
+                                     {"expose", expose},           {"place", place},
+                                     {"traceback", traceback},     {"error_text", error_text},
+                                     {"uncaught", uncaught},       {"give_up", give_up},
+                                     {"on_error", on_error},       {"serve", serve},
+                                     {"refuse", refuse},           {NULL, NULL}};
 
 int luaopen_rocketmq_native_task(lua_State *L) {
   rmq_vm *vm = rmq_vm_of(L);

@@ -30,8 +30,8 @@ struct rmq_task {
   void *pointer;    /* ready, having waited: what the wait returns too */
   rmq_link *home;   /* the list that it is in while it waits */
   const char *what; /* what it waits for, for the list of tasks that nobody can wake */
-  uv_timer_t timer; /* of a sleep, or of a wait that has a limit */
   bool timer_made;
+  uv_timer_t timer; /* of a sleep, or of a wait that has a limit; last, for few need it */
 };
 
 struct rmq_vm {
@@ -62,7 +62,6 @@ struct rmq_vm {
   int failures;      /* registry reference: wrapped coroutines that the last error has passed */
   int native_resume; /* registry reference: LuaJIT's coroutine.resume */
   int on_error;      /* registry reference of the handler, or LUA_NOREF */
-  bool handling;     /* that handler is running */
   rmq_task *first;   /* the main chunk's task, NULL once it has ended */
 
   /* The end. */
@@ -117,6 +116,9 @@ void rmq_vm_uncaught(rmq_vm *vm, lua_State *co);
 /* The same with a traceback that was taken earlier: L has the error and the traceback on top. Pops
  * both. */
 void rmq_vm_uncaught_with(lua_State *L);
+/* Prints the traceback, unless the error is nil, and ends the process: the handler of errors has
+ * failed itself, or there is none. L has the error and the traceback on top. Pops both. */
+void rmq_vm_give_up(lua_State *L);
 /* Pushes the text of the value at `index` as an error is shown. May raise. */
 void rmq_push_error_text(lua_State *L, int index);
 /* Pushes a traceback of `co` with the coroutines that it has resumed. May raise. */

@@ -47,3 +47,12 @@ void rmq_route_request_encode(rmq_buf *out, rmq_serialize serialize, int32_t opa
   rmq_frame_bool(&writer, name("acceptStandardJsonOnly"), true);
   rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
 }
+
+void rmq_max_offset_request_encode(rmq_buf *out, rmq_serialize serialize, int32_t opaque,
+                                   rmq_slice topic, int32_t queue_id) {
+  rmq_frame_writer writer;
+  begin(&writer, out, serialize, RMQ_GET_MAX_OFFSET, opaque);
+  rmq_frame_text(&writer, name("topic"), topic);
+  rmq_frame_int(&writer, name("queueId"), queue_id);
+  rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
+}

@@ -17,4 +17,8 @@ void rmq_unregister_encode(rmq_buf *out, rmq_serialize serialize, int32_t opaque
 void rmq_route_request_encode(rmq_buf *out, rmq_serialize serialize, int32_t opaque,
                               rmq_slice topic);
 
+/* GET_MAX_OFFSET: the next offset of a queue. */
+void rmq_max_offset_request_encode(rmq_buf *out, rmq_serialize serialize, int32_t opaque,
+                                   rmq_slice topic, int32_t queue_id);
+
 #endif

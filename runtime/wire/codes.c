@@ -13,7 +13,7 @@ static const code_name request_names[] = {
     {12, "QUERY_MESSAGE"},
     {17, "UPDATE_AND_CREATE_TOPIC"},
     {29, "SEARCH_OFFSET_BY_TIMESTAMP"},
-    {30, "GET_MAX_OFFSET"},
+    {RMQ_GET_MAX_OFFSET, "GET_MAX_OFFSET"},
     {31, "GET_MIN_OFFSET"},
     {32, "GET_EARLIEST_MSG_STORETIME"},
     {33, "VIEW_MESSAGE_BY_ID"},

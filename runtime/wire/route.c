@@ -355,16 +355,32 @@ bool rmq_route_data_equal(const rmq_route_data *a, const rmq_route_data *b) {
   return a_has_conf == b_has_conf && rmq_slice_equal(a->order_topic_conf, b->order_topic_conf);
 }
 
+/* Of several with one name the first counts. */
 const rmq_broker_data *rmq_route_data_broker(const rmq_route_data *route, rmq_slice broker_name) {
-  for (size_t i = 0; i < route->n_brokers; i++) {
-    if (rmq_slice_equal(route->brokers[i].broker_name, broker_name)) return &route->brokers[i];
+  size_t low = 0, high = route->n_brokers;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (compare_slices(route->brokers[middle].broker_name, broker_name) < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
-  return NULL;
+  if (low == route->n_brokers) return NULL;
+  const rmq_broker_data *broker = &route->brokers[low];
+  return rmq_slice_equal(broker->broker_name, broker_name) ? broker : NULL;
 }
 
 rmq_slice rmq_broker_data_addr(const rmq_broker_data *broker, int64_t id) {
-  for (size_t i = 0; i < broker->n_addrs; i++) {
-    if (broker->addrs[i].id == id) return broker->addrs[i].addr;
+  size_t low = 0, high = broker->n_addrs;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (broker->addrs[middle].id < id) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
-  return rmq_slice_make(NULL, 0);
+  bool found = low < broker->n_addrs && broker->addrs[low].id == id;
+  return found ? broker->addrs[low].addr : rmq_slice_make(NULL, 0);
 }

@@ -50,7 +50,8 @@ void rmq_route_data_free(rmq_route_data *route);
  * orderTopicConf. */
 bool rmq_route_data_equal(const rmq_route_data *a, const rmq_route_data *b);
 
-/* The broker with this name, or NULL; and its address with this id, or an empty slice. */
+/* The broker with this name, or NULL; and its address with this id, or an empty slice. Both search a
+ * decoded route by halves, as a hostile one may have 65536 of each. */
 const rmq_broker_data *rmq_route_data_broker(const rmq_route_data *route, rmq_slice broker_name);
 rmq_slice rmq_broker_data_addr(const rmq_broker_data *broker, int64_t id);
 

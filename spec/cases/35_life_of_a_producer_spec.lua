@@ -2,6 +2,7 @@
 --- processes did not end because a client was still there.
 local child = require "spec.support.child"
 local cluster = require "spec.support.cluster"
+local rocketmq = require "rocketmq"
 
 -- Starts a mock, sends with two producers; what follows decides how they end.
 local SCRIPT = [[
@@ -29,6 +30,12 @@ describe("a producer", function()
     assert.equal("state", err.kind)
     assert.matches("gone", err.message)
     assert.matches("shut down", err.message)
+    for _, method in ipairs { "send_async", "send_oneway" } do
+      result, err = producer[method](producer, { topic = "Orders", body = "x" })
+      assert.is_nil(result)
+      assert.equal("state", err.kind)
+      assert.matches("gone", err.message)
+    end
     result, err = producer:queues("Orders")
     assert.is_nil(result)
     assert.equal("state", err.kind)
@@ -40,6 +47,40 @@ describe("a producer", function()
     assert.is_true(producer:shutdown())
     assert.is_true(producer:shutdown())
     assert.is_true(c.producer:shutdown())
+  end)
+
+  it("gives what is under way its time when it is shut down, and calls back before", function()
+    c.mock:rule { code = "SEND_MESSAGE_V2", delay = 20 }
+    local stored = 0
+    for _ = 1, 20 do
+      assert(c.producer:send_async({ topic = "Orders", body = "x" }, function(result)
+        if result then stored = stored + 1 end
+      end))
+    end
+    assert.is_true(c.producer:shutdown())
+    assert.equal(20, stored)
+  end)
+
+  it("may be shut down by two tasks and from a callback at the same time", function()
+    local answers = {}
+    assert(c.producer:send_async({ topic = "Orders", body = "x" }, function(result)
+      answers.result = result
+      answers.callback = c.producer:shutdown()
+    end))
+    local one = rocketmq.spawn(function() return c.producer:shutdown() end)
+    local two = rocketmq.spawn(function() return c.producer:shutdown() end)
+    assert.is_true(one:wait())
+    assert.is_true(two:wait())
+    assert(c.mock:wait(function() return answers.callback end))
+    assert.equal("SEND_OK", answers.result.status)
+  end)
+
+  it("sends before anything else is known: it starts by itself", function()
+    local producer = c:add_producer { group = "early" }
+    assert(producer:send_oneway { topic = "Orders", body = "1" })
+    assert(producer:send_async { topic = "Orders", body = "2" })
+    assert.is_true(producer:flush())
+    assert(c.mock:wait(2))
   end)
 
   it("goes on when another one ends", function()

@@ -56,4 +56,24 @@ describe("the example", function()
       "after the shutdown: kind state, attempts 0", "  state error: .*shut down.*",
     }, run "errors")
   end)
+
+  it("async", function()
+    matches({ "nothing has come back yet: 0", "stored 100 of 100", "the script ends",
+      "step 1: SEND_OK", "step 2: SEND_OK", "step 3: SEND_OK" }, run "async")
+  end)
+
+  it("oneway", function()
+    matches({ "20000 handed over, 0 of them noticed to be lost", "message" }, run "oneway")
+  end)
+
+  it("selector", function()
+    local lines = { "customer 1: Invoices@broker%-[ab]#%d", "customer 2: Invoices@broker%-[ab]#%d",
+      "customer 0: Invoices@broker%-[ab]#%d" }
+    for i = 1, 3 do lines[i + 3] = lines[i] end
+    lines[7] = "SEND_OK"
+    lines[8] = "selector\tSending to topic \"Invoices\" failed: the selector at "
+      .. "examples/selector.lua:%d+ returned nil%. It must .*"
+    local said = run "selector"
+    matches(lines, said)
+  end)
 end)

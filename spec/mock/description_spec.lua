@@ -44,6 +44,10 @@ describe("a mock's description", function()
   it("refuses what is of the wrong kind", function()
     assert.matches("'brokers' must be a whole number from 1 or a table, not 0",
       refusal { brokers = 0 })
+    assert.matches("mock: 'brokers' is 1e%+09; at most 1000 are possible",
+      refusal { brokers = 1e9 })
+    assert.matches("mock: 'namesrvs' is 1001; at most 1000 are possible",
+      refusal { namesrvs = 1001 })
     assert.matches("'auto_create' must be true or false, not 'yes'",
       refusal { auto_create = "yes" })
     assert.matches("must be given a table, not string", refusal("two brokers"))

@@ -37,6 +37,17 @@ describe("a broker of the mock", function()
     return client:request { code = code or 310, ext = v2(fields), body = body or "hello" }
   end
 
+  it("tells the next offset of a queue", function()
+    local function offset(ext) return client:request { code = 30, ext = ext } end
+    assert.equal("0", offset { topic = "Orders", queueId = "2" }.ext.offset)
+    send { e = "2" }
+    send { e = "2" }
+    assert.equal("2", offset { topic = "Orders", queueId = "2" }.ext.offset)
+    assert.equal("0", offset { topic = "Orders", queueId = "1" }.ext.offset)
+    assert.equal("0", offset { topic = "Other", queueId = "0" }.ext.offset)
+    assert.equal(1, offset { topic = "Orders" }.code)
+  end)
+
   it("stores what is sent and says where", function()
     send { e = "2" }
     local reply = send { e = "2", h = "7", f = "1" }

@@ -63,6 +63,17 @@ static void buf_printf_takes_any_length(void) {
   }
 }
 
+static void buf_plain_blanks_control_characters(void) {
+  rmq_buf buf = {0};
+  rmq_buf_text(&buf, "-\na\nb\x1b[2J\x7f\t\xc3\xa9");
+  rmq_buf_u8(&buf, 0);
+  rmq_buf_consume(&buf, 1);
+  rmq_buf_plain(&buf, 1);
+  rmq_slice text = rmq_buf_slice(&buf);
+  CHECK(rmq_slice_is(text, "\na b [2J  \xc3\xa9 "));
+  rmq_buf_free(&buf);
+}
+
 static void buf_keeps_its_memory_flat(void) {
   rmq_buf buf = {0};
   uint8_t next = 0, expected = 0;
@@ -275,6 +286,7 @@ int main(void) {
   check_run("buf appends big endian and consumes", buf_appends_big_endian_and_consumes);
   check_run("buf decimal is exact at the limits", buf_decimal_is_exact_at_the_limits);
   check_run("buf printf takes any length", buf_printf_takes_any_length);
+  check_run("plain blanks control characters", buf_plain_blanks_control_characters);
   check_run("buf keeps its memory flat", buf_keeps_its_memory_flat);
   check_run("buf does what a plain array does", buf_does_what_a_plain_array_does);
   check_run("cursor reads and never past the end", cursor_reads_and_never_past_the_end);

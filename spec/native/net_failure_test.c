@@ -46,7 +46,7 @@ static void refused_connections_pause_longer_and_longer(void) {
   static const fake_rule rules[] = {{.name = BROKER, .status = FAKE_REFUSED}, {0}};
   start();
   fake_set_rules(fake, rules);
-  const int64_t pauses[] = {0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000};
+  const int64_t pauses[] = {0, 0, 100, 200, 400, 800, 1000, 1000, 1000};
   for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
     call c = {0};
     rmq_mono begin = rmq_transport_now(transport);
@@ -356,7 +356,7 @@ static void a_write_may_find_the_connection_broken(void) {
   fake_settle(fake);
   rmq_socket *s = fake_last(fake);
   s->end = FAKE_RESET;
-  calls[1].size = 100000; /* is written at once, from inside invoke */
+  calls[1].size = 300000; /* is written at once, from inside invoke */
   invoke(&calls[1]);
   calls[2].request.oneway = true;
   invoke(&calls[2]);
@@ -671,6 +671,7 @@ static void random_invoke(void) {
   calls[i].then = note_end;
   calls[i].size = pick(8) ? pick(100) : pick(90000);
   calls[i].request.oneway = pick(5) == 0;
+  calls[i].request.hurried = pick(3) == 0;
   invoke_to(addrs[pick(5)], &calls[i], (int64_t)pick(4000));
 }
 
@@ -684,6 +685,7 @@ static void random_step(void) {
       break;
     case 1:
       if (pick(5) == 0) rmq_transport_close(transport, pick(2) ? BROKER : "two:1");
+      if (pick(5) == 0) rmq_transport_retire(transport, pick(2) ? BROKER : "two:1");
       break;
     default:
       random_invoke();
@@ -708,6 +710,9 @@ static void play_peer(void) {
       break;
     case 4:
       send_frame(s, 999, (int32_t)pick(100), pick(2) ? RMQ_FLAG_ONEWAY : 0, "?");
+      break;
+    case 5:
+      send_frame(s, RMQ_GO_AWAY, (int32_t)pick(30), RMQ_FLAG_RESPONSE, "go away");
       break;
     default:
       reply_all(s);

@@ -271,7 +271,8 @@ static bool receive(void *owner, const char *addr, const rmq_header *header, rmq
   CHECK(rmq_slice_is(body, "question"));
   received_code = header->code;
   if (header->code != RMQ_GET_CONSUMER_RUNNING_INFO) return false;
-  rmq_transport_answer(transport, header, RMQ_SYSTEM_ERROR, rmq_slice_text("no"));
+  rmq_transport_answer(transport, header, RMQ_SYSTEM_ERROR, rmq_slice_text("no"),
+                       rmq_slice_make(NULL, 0));
   return true;
 }
 
@@ -344,6 +345,12 @@ static void an_idle_connection_is_closed_and_made_again(void) {
   int64_t wakes = fake_wakes(fake);
   fake_advance(fake, 3000000);
   CHECK_INT(fake_wakes(fake), wakes);
+  invoke(&c); /* not on what was forgotten, though the address is the same text */
+  fake_settle(fake);
+  reply_all(fake_last(fake));
+  fake_settle(fake);
+  CHECK_INT(c.dones, 3);
+  CHECK_INT(fake_opened(fake), 3);
   finish();
 }
 

@@ -142,13 +142,7 @@ static void utf8_only(void) {
 }
 
 static void reserved_names(void) {
-  static const char *const fields[][2] = {{"KEYS", "keys"},
-                                          {"TAGS", "tags"},
-                                          {"WAIT", "wait"},
-                                          {"DELAY", "delay_level"},
-                                          {"TIMER_DELAY_MS", "delay_ms"},
-                                          {"TIMER_DELAY_SEC", "delay_seconds"},
-                                          {"TIMER_DELIVER_MS", "deliver_at"}};
+  static const char *const fields[][2] = {{"KEYS", "keys"}, {"TAGS", "tags"}, {"WAIT", "wait"}};
   for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
     char hint[64];
     snprintf(hint, sizeof hint, "set the message's %s instead", fields[i][1]);
@@ -157,6 +151,8 @@ static void reserved_names(void) {
   }
   CHECK_INT(one_property(s("UNIQ_KEY"), s("x")), RMQ_EINVAL);
   CHECK(says("UNIQ_KEY") && says("choose another name"));
+  CHECK_INT(one_property(s("DELAY"), s("4")), RMQ_EINVAL);
+  CHECK(says("DELAY") && says("choose another name"));
   CHECK_INT(one_property(s("keys"), s("x")), 0);
 }
 

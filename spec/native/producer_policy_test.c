@@ -1,13 +1,19 @@
 /* When a send tries again, and how long an attempt may take. */
 #include "check.h"
 #include "producer/policy.h"
+#include "producer/settings.h"
 
-static void codes(void) {
+static void the_codes(void) {
   static const int32_t yes[] = {1, 2, 14, 16, 17, 204, 205, 1500};
   int count = 0;
-  for (int32_t code = -10; code < 2000; code++) count += rmq_policy_retries_code(code);
+  rmq_policy_codes codes;
+  rmq_settings settings;
+  rmq_settings_init(&settings);
+  CHECK_INT(rmq_policy_codes_read(rmq_slice_text(settings.retry_response_codes), &codes), 0);
+  rmq_settings_free(&settings);
+  for (int32_t code = -10; code < 2000; code++) count += rmq_policy_retries_code(&codes, code);
   CHECK_INT(count, 8);
-  for (int i = 0; i < 8; i++) CHECK(rmq_policy_retries_code(yes[i]));
+  for (int i = 0; i < 8; i++) CHECK(rmq_policy_retries_code(&codes, yes[i]));
   CHECK(rmq_policy_code_is_stale_route(17) && rmq_policy_code_is_stale_route(14));
   CHECK(rmq_policy_code_is_stale_route(16) && !rmq_policy_code_is_stale_route(2));
 }
@@ -41,8 +47,32 @@ static void pauses(void) {
   }
 }
 
+static size_t read_codes(const char *text, rmq_policy_codes *codes) {
+  return rmq_policy_codes_read(rmq_slice_text(text), codes) == 0 ? codes->n : 999;
+}
+
+static void codes_of_ones_own(void) {
+  rmq_policy_codes codes;
+  CHECK_INT(read_codes("", &codes), 0);
+  CHECK(!rmq_policy_retries_code(&codes, 2) && !rmq_policy_retries_code(&codes, 0));
+  CHECK_INT(read_codes(" 7,-8  2147483647, ", &codes), 3);
+  CHECK(rmq_policy_retries_code(&codes, 7) && rmq_policy_retries_code(&codes, -8));
+  CHECK(rmq_policy_retries_code(&codes, INT32_MAX) && !rmq_policy_retries_code(&codes, 8));
+  static const char *const wrong[] = {"x", "1x", "-", "1 -", "2147483648", "99999999999", "1.5"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    CHECK_INT(read_codes(wrong[i], &codes), 999);
+  }
+  char many[3 * (RMQ_POLICY_CODES_MAX + 1) + 1] = "";
+  for (int i = 0; i < RMQ_POLICY_CODES_MAX; i++) memcpy(many + 2 * i, "1 ", 3);
+  CHECK_INT(read_codes(many, &codes), RMQ_POLICY_CODES_MAX);
+  memcpy(many + 2 * RMQ_POLICY_CODES_MAX, "1", 2);
+  CHECK_INT(read_codes(many, &codes), 999);
+}
+
 static bool may(bool refused, int32_t code, bool written, bool given) {
-  return rmq_policy_may_retry(&(rmq_attempt_end){refused, code, written, given});
+  rmq_policy_codes codes;
+  rmq_policy_codes_read(rmq_slice_text("1 2 1500"), &codes);
+  return rmq_policy_may_retry(&codes, &(rmq_attempt_end){refused, code, written, given});
 }
 
 static void who_may_try_again(void) {
@@ -58,7 +88,8 @@ static void who_may_try_again(void) {
 }
 
 int main(void) {
-  check_run("codes", codes);
+  check_run("codes", the_codes);
+  check_run("codes of one's own", codes_of_ones_own);
   check_run("shares of the budget", shares);
   check_run("pauses", pauses);
   check_run("who may try again", who_may_try_again);

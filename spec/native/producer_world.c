@@ -33,6 +33,15 @@ static rmq_io_calls calls;
 static const rmq_io_calls *fake_calls;
 static int64_t began_us;
 
+/* Answers that come later. */
+typedef struct late_answer {
+  world_socket *socket; /* NULL: there is none, or it is closed */
+  int64_t due_us;
+  rmq_buf bytes;
+} late_answer;
+enum { LATE_ANSWERS = 64 };
+static late_answer late[LATE_ANSWERS];
+
 /* ---- Sockets ---- */
 
 static void on_connected(void *owner) {
@@ -54,6 +63,9 @@ static void on_closed(void *owner, int reason) {
   void *real = s->owner;
   for (int i = 0; i < SOCKETS; i++) {
     if (sockets[i] == s) sockets[i] = NULL;
+  }
+  for (int i = 0; i < LATE_ANSWERS; i++) {
+    if (late[i].socket == s) late[i].socket = NULL;
   }
   free(s);
   events->closed(real, reason);
@@ -96,8 +108,34 @@ static void answer(world_socket *s, const rmq_header *request, int32_t code, con
   rmq_buf_free(&out);
 }
 
-static void answer_send(world_socket *s, const rmq_header *request, int32_t code,
-                        int32_t queue_id) {
+/* Sends an answer now, or notes it for later. */
+static void deliver(world_socket *s, const rmq_buf *out, int64_t delay_ms) {
+  if (delay_ms == 0) {
+    fake_send(s->socket, rmq_buf_head(out), rmq_buf_len(out));
+    return;
+  }
+  late_answer *free_one = NULL;
+  for (int i = 0; !free_one && i < LATE_ANSWERS; i++) {
+    if (!late[i].socket) free_one = &late[i];
+  }
+  if (!free_one) abort();
+  free_one->socket = s;
+  free_one->due_us = world_now_us() + delay_ms * 1000;
+  rmq_buf_clear(&free_one->bytes);
+  rmq_buf_bytes(&free_one->bytes, rmq_buf_head(out), rmq_buf_len(out));
+}
+
+static void deliver_late(void) {
+  for (int i = 0; i < LATE_ANSWERS; i++) {
+    world_socket *s = late[i].socket;
+    if (!s || late[i].due_us > world_now_us()) continue;
+    late[i].socket = NULL;
+    deliver(s, &late[i].bytes, 0);
+  }
+}
+
+static void answer_send(world_socket *s, const rmq_header *request, int32_t code, int32_t queue_id,
+                        int64_t delay_ms) {
   rmq_buf out = {0};
   rmq_frame_writer writer;
   rmq_command command = rmq_command_request(code, request->opaque, RMQ_FLAG_RESPONSE);
@@ -111,7 +149,7 @@ static void answer_send(world_socket *s, const rmq_header *request, int32_t code
   rmq_frame_begin(&writer, &out, RMQ_SERIALIZE_JSON, &command);
   rmq_send_reply_write(&writer, &reply);
   rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
-  fake_send(s->socket, rmq_buf_head(&out), rmq_buf_len(&out));
+  deliver(s, &out, delay_ms);
   rmq_buf_free(&out);
 }
 
@@ -208,7 +246,18 @@ static void serve_send(world_socket *s, const rmq_header *request, rmq_slice bod
   bool stored = act.mood == WORLD_CODE && act.code >= 10 && act.code <= 12;
   if (!stored && act_out(s, request, act)) return;
   if (request->flag & RMQ_FLAG_ONEWAY) return;
-  answer_send(s, request, stored ? act.code : RMQ_SUCCESS, header.queue_id);
+  answer_send(s, request, stored ? act.code : RMQ_SUCCESS, header.queue_id, s->server->delay_ms);
+}
+
+static void serve_probe(world_socket *s, const rmq_header *request) {
+  int32_t queue = -1;
+  CHECK_INT(rmq_header_i32(request, "queueId", &queue), 1);
+  CHECK_INT(queue, 0);
+  CHECK(topic_named(rmq_header_field(request, "topic")) != NULL);
+  s->server->probes++;
+  if (!act_out(s, request, s->server->to_probes)) {
+    answer(s, request, RMQ_SUCCESS, NULL, rmq_slice_make(NULL, 0));
+  }
 }
 
 static void serve(world_socket *s, const rmq_header *request, rmq_slice body) {
@@ -218,6 +267,9 @@ static void serve(world_socket *s, const rmq_header *request, rmq_slice body) {
       break;
     case RMQ_SEND_MESSAGE_V2:
       serve_send(s, request, body);
+      break;
+    case RMQ_GET_MAX_OFFSET:
+      serve_probe(s, request);
       break;
     case RMQ_HEART_BEAT:
       s->server->heartbeats++;
@@ -264,6 +316,7 @@ void world_run(int64_t ms) {
   world_settle();
   for (int64_t i = 0; i < ms; i++) {
     fake_advance(world_fake, 1);
+    deliver_late();
     world_settle();
   }
 }
@@ -366,6 +419,10 @@ void world_end_all(void) {
   rmq_settings_free(&world_settings);
   for (int i = 0; i < WORLD_TOPICS; i++) free(topics[i].json);
   memset(topics, 0, sizeof topics);
+  for (int i = 0; i < LATE_ANSWERS; i++) {
+    late[i].socket = NULL;
+    rmq_buf_free(&late[i].bytes);
+  }
 }
 
 static void note_failure(world_end *end, const rmq_failure *failure) {

@@ -33,7 +33,10 @@ typedef struct world_server {
       script[WORLD_SCRIPT]; /* for sends (brokers) or route questions (name servers), in turn */
   int scripted, done;       /* acts in the script, acts used */
   int questions, sends, heartbeats, unregisters, connections;
+  int probes;          /* questions for the greatest offset */
+  world_act to_probes; /* of zeros: answers well */
   bool heartbeat_mute;
+  int64_t delay_ms; /* before the answer to a send, when it is a good one */
 } world_server;
 
 /* A send that a broker got. */

@@ -39,6 +39,10 @@ static void defaults_are_java_s(void) {
   CHECK(settings.auto_create_topic && !settings.unit_mode);
   CHECK(!settings.retry_another_broker_when_not_store_ok);
   CHECK(strcmp(settings.serialize, "rocketmq") == 0);
+  CHECK(strcmp(settings.latency_fault, "false") == 0 && !settings.start_detector_enable);
+  CHECK(settings.latency_max == NULL && settings.not_available_duration == NULL);
+  CHECK_INT(settings.detect_interval, 2000);
+  CHECK_INT(settings.detect_timeout, 200);
   rmq_settings_free(&settings);
 }
 
@@ -154,12 +158,53 @@ static void what_must_fit_together(void) {
   CHECK(strstr(why, "b:99999"));
 }
 
+/* A producer with these; the sentence is in `why`. */
+static int check_faults(const char *strategy, const char *latency_max, const char *duration) {
+  begin();
+  set_text("group", "g");
+  set_text("namesrv", "a:1");
+  CHECK_INT(set_text("latency_fault", strategy), 0);
+  int status = 0;
+  if (latency_max) status = set_text("latencyMax", latency_max);
+  if (status == 0 && duration) status = set_text("notAvailableDuration", duration);
+  if (status == 0) status = rmq_settings_check(&settings, why, sizeof why);
+  rmq_settings_free(&settings);
+  return status;
+}
+
+static void tables_of_latency_fault(void) {
+  CHECK_INT(check_faults("true", NULL, NULL), 0);
+  CHECK_INT(check_faults("5.x", "10,20", "0,5"), 0);
+  CHECK_INT(check_faults("5.x", "", ""), 0); /* as if they were not given */
+  CHECK_INT(check_faults("false", "10 20", "0 5"), 0);
+  CHECK_INT(check_faults("5.x", "10,20", NULL), RMQ_EINVAL);
+  CHECK(strstr(why, "latency_max has 2 steps and not_available_duration 7 (the default)"));
+  CHECK_INT(check_faults("true", "20,10", "0,5"), RMQ_EINVAL);
+  CHECK(strstr(why, "latency_max must ascend"));
+  CHECK_INT(check_faults("true", "10,20", "5,0"), RMQ_EINVAL);
+  CHECK(strstr(why, "not_available_duration must not descend"));
+  CHECK_INT(check_faults("true", "10,-1", "5,0"), RMQ_EINVAL);
+  CHECK(strstr(why, "latency_max"));
+  begin();
+  CHECK_INT(set_text("latency_fault", "4.x"), RMQ_EINVAL);
+  CHECK(strstr(why, "false true 5.x"));
+  CHECK(row("latency_fault") == row("sendLatencyFaultEnable"));
+  CHECK_INT(rmq_settings_set_boolean(&settings, row("latency_fault"), true, why, sizeof why), 0);
+  CHECK(strcmp(settings.latency_fault, "true") == 0);
+  CHECK_INT(rmq_settings_set_boolean(&settings, row("latency_fault"), false, why, sizeof why), 0);
+  CHECK(strcmp(settings.latency_fault, "false") == 0);
+  CHECK_INT(rmq_settings_set_boolean(&settings, row("serialize"), true, why, sizeof why),
+            RMQ_EINVAL);
+  rmq_settings_free(&settings);
+}
+
 int main(void) {
   check_run("defaults are Java's", defaults_are_java_s);
   check_run("every row is sound", every_row_is_sound);
   check_run("names and near names", names_and_near_names);
   check_run("numbers are checked", numbers_are_checked);
   check_run("texts are checked", texts_are_checked);
+  check_run("tables of latency_fault", tables_of_latency_fault);
   check_run("what must fit together", what_must_fit_together);
   return check_end();
 }

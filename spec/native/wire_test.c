@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "wire/client.h"
 #include "wire/codes.h"
 #include "wire/ids.h"
 #include "wire/number.h"
@@ -185,9 +186,10 @@ static void test_numbers(void) {
   }
 }
 
-/* The quick encoder for sends writes what the field writer would. */
+/* The quick encoder for sends writes what the field writer would, with or without the fixed fields made
+ * beforehand. */
 static void test_send_request_bytes(void) {
-  rmq_buf quick = {0}, fields = {0};
+  rmq_buf quick = {0}, again = {0}, fixed = {0}, fields = {0};
   rmq_frame_writer writer;
   rmq_send_header send = {.producer_group = text("g"),
                           .topic = text("T"),
@@ -202,28 +204,34 @@ static void test_send_request_bytes(void) {
                           .batch = true,
                           .broker_name = text("broker-a")};
   rmq_buf_text(&quick, "before");
+  rmq_buf_text(&again, "before");
   rmq_buf_text(&fields, "before");
   rmq_send_request_encode(&quick, RMQ_SERIALIZE_ROCKETMQ, 320, 77, 2, &send, text("body"));
+  rmq_send_fixed_encode(&fixed, &send);
+  send.fixed = rmq_buf_slice(&fixed);
+  rmq_send_request_encode(&again, RMQ_SERIALIZE_ROCKETMQ, 320, 77, 2, &send, text("body"));
   rmq_command command = rmq_command_request(320, 77, 2);
   rmq_frame_begin(&writer, &fields, RMQ_SERIALIZE_ROCKETMQ, &command);
   rmq_frame_text(&writer, text("a"), send.producer_group);
   rmq_frame_text(&writer, text("b"), send.topic);
   rmq_frame_text(&writer, text("c"), send.default_topic);
   rmq_frame_int(&writer, text("d"), 4);
-  rmq_frame_int(&writer, text("e"), -1);
   rmq_frame_int(&writer, text("f"), 0);
-  rmq_frame_int(&writer, text("g"), INT64_MIN);
-  rmq_frame_int(&writer, text("h"), INT32_MIN);
-  rmq_frame_text(&writer, text("i"), send.properties);
   rmq_frame_int(&writer, text("j"), 10);
   rmq_frame_bool(&writer, text("k"), false);
   rmq_frame_int(&writer, text("l"), 16);
   rmq_frame_bool(&writer, text("m"), true);
+  rmq_frame_int(&writer, text("e"), -1);
+  rmq_frame_int(&writer, text("g"), INT64_MIN);
+  rmq_frame_int(&writer, text("h"), INT32_MIN);
+  rmq_frame_text(&writer, text("i"), send.properties);
   rmq_frame_text(&writer, text("n"), send.broker_name);
   rmq_frame_end(&writer, text("body"));
-  CHECK_INT(rmq_buf_len(&quick), rmq_buf_len(&fields));
-  CHECK(memcmp(rmq_buf_head(&quick), rmq_buf_head(&fields), rmq_buf_len(&quick)) == 0);
+  CHECK(rmq_slice_equal(rmq_buf_slice(&quick), rmq_buf_slice(&fields)));
+  CHECK(rmq_slice_equal(rmq_buf_slice(&again), rmq_buf_slice(&fields)));
   rmq_buf_free(&quick);
+  rmq_buf_free(&again);
+  rmq_buf_free(&fixed);
   rmq_buf_free(&fields);
 }
 
@@ -251,6 +259,30 @@ static void check_reply(rmq_serialize serialize) {
   CHECK_INT(again.queue_offset, INT64_MAX);
   CHECK(rmq_slice_is(again.recall_handle, "h") && rmq_slice_is(again.region_id, "HZ"));
   CHECK(again.transaction_id.ptr == NULL && !again.trace_on);
+  rmq_buf_free(&out);
+  rmq_buf_free(&scratch);
+}
+
+/* What a real broker needs of GET_MAX_OFFSET, in either serialization. */
+static void test_max_offset_request(void) {
+  static rmq_header header;
+  rmq_buf out = {0}, scratch = {0};
+  for (int i = 0; i < 2; i++) {
+    rmq_frame frame;
+    rmq_buf_clear(&out);
+    rmq_max_offset_request_encode(&out, i ? RMQ_SERIALIZE_JSON : RMQ_SERIALIZE_ROCKETMQ, 77,
+                                  text("Orders"), 3);
+    CHECK_INT(rmq_frame_split(rmq_buf_slice(&out), &frame, NULL), 1);
+    CHECK_INT(frame.size, rmq_buf_len(&out));
+    CHECK_INT(frame.body.len, 0);
+    CHECK_INT(rmq_header_decode(frame.serialize, frame.header, &scratch, &header), 0);
+    int32_t queue = -1;
+    CHECK_INT(header.code, 30);
+    CHECK_INT(header.opaque, 77);
+    CHECK_INT(header.flag, 0);
+    CHECK(rmq_slice_is(rmq_header_field(&header, "topic"), "Orders"));
+    CHECK(rmq_header_i32(&header, "queueId", &queue) == 1 && queue == 3);
+  }
   rmq_buf_free(&out);
   rmq_buf_free(&scratch);
 }
@@ -330,6 +362,7 @@ int main(void) {
   check_run("header fields", test_header_fields);
   check_run("numbers", test_numbers);
   check_run("send request bytes", test_send_request_bytes);
+  check_run("max offset request", test_max_offset_request);
   check_run("send reply write", test_send_reply_write);
   check_run("route equal", test_route_equal);
   check_run("month start", test_month_start);

@@ -107,7 +107,8 @@ describe("a message", function()
       ["with an empty value"] = { { a = "" }, 'properties%["a"%] is empty' },
       ["with an empty name"] = { { [""] = "x" }, "properties has an empty name" },
       ["with invalid UTF-8"] = { { a = "ok\255" }, 'properties%["a"%] is not valid UTF%-8.* 3' },
-      ["with a name of the system"] = { { KEYS = "k" }, "KEYS.*keys" },
+      ["with a name of the system"] = { { KEYS = "k" }, "KEYS.*set the message's keys instead" },
+      ["with another name of the system"] = { { DELAY = "4" }, "DELAY.*choose another name" },
       ["with over 32767 bytes"] = { { a = ("x"):rep(32767) }, "32767" },
       ["with 70000 bytes"] = { { a = ("x"):rep(70003) }, "70%d%d%d" },
     } do
@@ -159,6 +160,7 @@ describe("a message", function()
     end)
     it("that are empty count as absent", function()
       assert.is_nil(stored(message { tags = "" }).properties.TAGS)
+      assert.is_nil(stored(message { tags = {} }).properties.TAGS)
     end)
     it("arrive", function()
       assert.equal("paid", stored(message { tags = "paid" }).properties.TAGS)
@@ -191,6 +193,10 @@ describe("a message", function()
       ["in keys"] = { { keys = 7 }, "keys of the message must be a string.*, not number" },
       ["in a key"] = { { keys = { "a", 7 } }, "keys%[2%] of the message .*, not number" },
       ["in place of a list"] = { { keys = { id = "a" } }, "keys of the message .* list" },
+      ["beside a list"] = { { keys = { "a", id = "b" } },
+        "keys of the message .* string as its key" },
+      ["behind a gap in a list"] = { { keys = { "a", [7] = "b" } },
+        "keys of the message .* number as its key" },
       ["in properties"] = { { properties = "a" }, "properties of the message .*, not string" },
       ["in a property"] = { { properties = { n = 1 } },
         "properties.n of the message must be a string, not number; use tostring" },
@@ -240,6 +246,8 @@ describe("a message", function()
       raises(message {}, "queue must be a queue or a table", { queue = 3 })
       raises(message {}, "broker of option queue must be a string, not nil", { queue = { id = 3 } })
       raises(message {}, "id of option queue must be a number", { queue = { broker = "broker-a" } })
+      raises(message {}, "unknown field 'brokr' in option queue: did you mean 'broker'%?",
+        { queue = { broker = "broker-a", id = 0, brokr = "broker-b" } })
     end)
     it("with times that are none is refused", function()
       for _, name in ipairs { "timeout", "attempt_timeout" } do

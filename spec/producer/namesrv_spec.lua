@@ -120,8 +120,11 @@ describe("the name server list", function()
     end
     assert.equal(text, used { env = { "NAMESRV_ADDR=" } })
   end)
-  it("that is malformed in the environment is an error", function()
-    assert.truthy(used { env = { "NAMESRV_ADDR=nonsense" } }:find "nonsense")
+  it("that is malformed in the environment is refused before the script runs", function()
+    local ended = child.run { "-e", "print 'ran'", env = { "NAMESRV_ADDR=nonsense" } }
+    assert.equal(2, ended.code)
+    assert.equal("", ended.stdout)
+    assert.truthy(ended.stderr:find("NAMESRV_ADDR: 'nonsense'", 1, true), ended.stderr)
   end)
 
   it("is what the producer says", function()

@@ -78,6 +78,30 @@ describe("a producer's settings", function()
     raises(with { serialize = "xml" }, "serialize.*rocketmq.*json")
   end)
 
+  it("of latency_fault are a boolean or a text, and lists of numbers", function()
+    assert.is_false(made {}.latency_fault)
+    assert.is_nil(made {}.latency_max)
+    assert.is_true(made { latency_fault = true }.latency_fault)
+    assert.is_true(made { sendLatencyFaultEnable = true }.latency_fault)
+    assert.is_false(made { latency_fault = false }.latency_fault)
+    local settings = made { latency_fault = "5.x", latency_max = { 50, 100 },
+      not_available_duration = { 0, 2000 }, startDetectorEnable = true }
+    assert.equal("5.x", settings.latency_fault)
+    assert.same({ 50, 100 }, settings.latency_max)
+    assert.same({ 0, 2000 }, settings.not_available_duration)
+    assert.is_true(settings.start_detector_enable)
+    assert.same({ 2000, 200 }, { settings.detect_interval, settings.detect_timeout })
+    raises(with { latency_fault = "yes" }, "latency_fault must be one of: false true 5.x")
+    raises(with { latency_fault = 1 },
+      "setting latency_fault must be a boolean or a string, not number")
+    raises(with { latency_max = "50,100" }, "setting latency_max must be a list of whole numbers")
+    raises(with { latency_max = { 50, "x" } }, "setting latency_max .* element 2 is a string")
+    raises(with { latency_max = { 50, 100 } }, "latency_max has 2 steps .* give both, equally long")
+    raises(with { latency_max = { 100, 50 }, not_available_duration = { 0, 1 } },
+      "latency_max must ascend: step 2 is 50 ms after 100 ms")
+    raises(with { detect_interval = 0 }, "detect_interval")
+  end)
+
   it("given under two names raise", function()
     raises(with { retries = 1, retryTimesWhenSendFailed = 2 }, "are the same one")
   end)

@@ -96,7 +96,7 @@ describe("options", function()
     local ended = run "--help"
     assert.equal(0, ended.code)
     for _, text in ipairs { "--namesrv", "--mock", "--log-level", "retry_times_when_send_failed",
-      "retries", "send_msg_timeout", "ms, default 3000" } do
+      "retries", "send_msg_timeout, timeout (ms, 1 to ", "default 3000; in Java sendMsgTimeout" } do
       assert.is_truthy(ended.stdout:find(text, 1, true), text)
     end
   end)
@@ -117,6 +117,8 @@ describe("options", function()
       { { "--log-level", "loud", "s" }, "'loud' is not one of debug, info, warn, error, off" },
       { { "--namesrv", "here", "s" }, "%-%-namesrv: 'here' is not an address" },
       { { "--namesrv", " ; ", "s" }, "%-%-namesrv: the list is empty" },
+      { { "-e", "print(1)", env = { "NAMESRV_ADDR=here" } },
+        "NAMESRV_ADDR: 'here' is not an address" },
     } do
       local ended = child.run(wrong[1])
       assert.same({ 2, "" }, { ended.code, ended.stdout })

@@ -104,6 +104,20 @@ describe("an on_error handler", function()
     assert.matches("rmqlua: again: boom\nstack traceback:", ended.stderr)
   end)
 
+  it("that fails after it has waited ends the process too", function()
+    local ended = run [[
+      local task = require "rocketmq.task"
+      task.on_error(function(err)
+        task.sleep(1)
+        error("again: " .. err, 0)
+      end)
+      task.spawn(error, "boom")
+      task.sleep(60000)
+    ]]
+    assert.equal(1, ended.code)
+    assert.matches("rmqlua: again: boom\nstack traceback:", ended.stderr)
+  end)
+
   it("gets the traceback, and may take itself away", function()
     local ended = run [[
       local task = require "rocketmq.task"
@@ -201,7 +215,7 @@ describe("a signal", function()
 
   it("given twice ends it at once", function()
     local ended = signalled(IN_FLIGHT:format("silent = true", 60000), "sigint", "sigint")
-    assert.equal(130, ended.code)
+    assert.equal(3, ended.code)
     assert.matches("a second signal.*messages undelivered: 1", ended.stderr)
   end)
 
@@ -228,7 +242,7 @@ describe("a signal", function()
       local function add(n) return n + 1 end
       local n = 0
       while true do n = add(n) end]], "sigint")
-    assert.equal(130, ended.code)
+    assert.equal(3, ended.code)
     assert.matches("does not stop.*ending without flushing; messages undelivered: 1", ended.stderr)
   end)
 

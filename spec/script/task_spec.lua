@@ -225,6 +225,43 @@ describe("sleep", function()
   end)
 end)
 
+describe("a wait that a debug hook of the script's cuts off", function()
+  it("does not end a later wait of the same task", function()
+    local one = task.spawn(task.sleep, 20)
+    local ok, err = pcall(function()
+      -- The time of the wait is over, and the hook raises before the task has left the others that wait.
+      debug.sethook(function()
+        if debug.getinfo(2, "n").name == "forget_waiter" then
+          debug.sethook()
+          error("cut off", 0)
+        end
+      end, "c")
+      one:wait(1)
+    end)
+    debug.sethook()
+    assert.same({ false, "cut off" }, { ok, err })
+    local other = task.spawn(function()
+      task.sleep(40)
+      return "its own"
+    end)
+    assert.equal("its own", other:wait())
+  end)
+
+  it("is no wait when a script yields the runtime's token by itself", function()
+    local native = require "rocketmq.native.task"
+    local co
+    local one = task.spawn(function()
+      co = coroutine.running()
+      return coroutine.yield(native.token)
+    end)
+    task.sleep(0)
+    task.sleep(0)
+    assert.equal("suspended", coroutine.status(co))
+    assert.is_true(coroutine.resume(co, "by hand"))
+    assert.equal("by hand", one:wait())
+  end)
+end)
+
 describe("a module kept by nobody", function()
   it("shares its tasks with one loaded again", function()
     package.loaded["rocketmq.task"] = nil

@@ -321,7 +321,20 @@ function Broker:send_batch(command, _, entry)
   return stored(queue_id, first, table.concat(ids, ","), unique_key(header.properties))
 end
 
+---@private
+-- The offset that the next message of a queue would get; 0 for a queue that there is not, as real
+-- brokers answer.
+function Broker:max_offset(command)
+  local offsets = self.group.offsets[command.ext.topic] or {}
+  local queue_id = tonumber(command.ext.queueId)
+  if not queue_id then
+    return refuse(response.SYSTEM_ERROR, "mock: this request names no queueId")
+  end
+  return { code = response.SUCCESS, ext = { offset = ("%d"):format(offsets[queue_id] or 0) } }
+end
+
 local handlers = {
+  [request.GET_MAX_OFFSET] = Broker.max_offset,
   [request.HEART_BEAT] = Broker.heartbeat,
   [request.UNREGISTER_CLIENT] = Broker.unregister,
   [request.SEND_MESSAGE] = Broker.send,

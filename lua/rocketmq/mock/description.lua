@@ -64,9 +64,15 @@ local function broker_name(index)
   return "broker-" .. (index <= 26 and string.char(96 + index) or index)
 end
 
+-- Each is a listening socket.
+local MOST_SERVERS = 1000
+
 -- A list of n empty tables, or a list as given.
-local function as_list(given)
+local function as_list(what, given)
   if type(given) == "table" then return given end
+  if given > MOST_SERVERS then
+    error(("mock: '%s' is %g; at most %d are possible"):format(what, given, MOST_SERVERS), 0)
+  end
   local list = {}
   for index = 1, given do list[index] = {} end
   return list
@@ -110,7 +116,7 @@ end
 
 local function read_brokers(given, cluster)
   local brokers, names = {}, {}
-  for index, one in ipairs(as_list(given)) do
+  for index, one in ipairs(as_list("brokers", given)) do
     local broker = read_broker(one, index, cluster)
     if names[broker.name] then error("mock: two brokers are called " .. broker.name, 0) end
     brokers[index], names[broker.name] = broker, true
@@ -162,7 +168,7 @@ local function order_confs(topics, brokers)
 end
 
 local function read_namesrvs(given)
-  local list = as_list(given)
+  local list = as_list("namesrvs", given)
   if #list == 0 then error("mock: 'namesrvs' is empty", 0) end
   for index, one in ipairs(list) do
     local what = "mock name server " .. index

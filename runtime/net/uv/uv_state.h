@@ -15,9 +15,10 @@ typedef struct rmq_uv_io {
   uv_idle_t idle;       /* active: the loop does not wait */
   rmq_mono wake_time;   /* what wake_at was told */
   rmq_mono now;         /* inside an event: what `now` says */
+  int64_t coarse_ns;    /* what the coarse clock said when `now` was read */
   rmq_wall wall;        /* inside an event: what `wall` says, once it was asked */
   bool wall_known;
-  int inside;           /* events being delivered */
+  int inside; /* events being delivered */
   bool flush_asked;
   bool between;       /* this turn's prepare is over, so the end of the turn would come too late */
   size_t users;       /* handles that are not closed yet; the memory goes with the last */

@@ -1,0 +1,265 @@
+#include "script/lua_send.h"
+
+#include <lauxlib.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Blocks are never moved, because the core holds pointers into them. */
+enum { BLOCK = 32, COPIED_BODY = 4096 };
+
+/* What a slot has room for, one field each. */
+enum { CALLBACK, BODY, SELECTOR, MESSAGE, ARG, FIELDS };
+
+struct rmq_lua_send {
+  rmq_lua_sends *all;
+  rmq_lua_send *next; /* while it is free */
+  int slot;           /* the number of its first field */
+  unsigned kept;      /* one bit for each field that holds something */
+  bool oneway;
+  bool holds;           /* keeps the process going until its callback has been called */
+  rmq_task *entering;   /* waits for room */
+  rmq_pending *pending; /* of a send that is waited for, else NULL */
+  rmq_buf body;         /* a copy */
+};
+
+/* --- Slots --- */
+
+/* Fields that are there already can be set later without memory. */
+static void make_slots(lua_State *L, rmq_lua_sends *all) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
+  for (int i = BLOCK * FIELDS; i > 0; i--) {
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, all->n_slots * FIELDS + BLOCK * FIELDS - i + 1);
+  }
+  lua_pop(L, 1);
+}
+
+static void add_block(lua_State *L, rmq_lua_sends *all) {
+  make_slots(L, all);
+  all->blocks = rmq_realloc(all->blocks, (all->n_blocks + 1) * sizeof *all->blocks);
+  rmq_lua_send *block = rmq_alloc_zero(BLOCK, sizeof *block);
+  all->blocks[all->n_blocks++] = block;
+  for (int i = BLOCK - 1; i >= 0; i--) {
+    block[i].all = all;
+    block[i].slot = (all->n_slots + i) * FIELDS + 1;
+    block[i].next = all->free;
+    all->free = &block[i];
+  }
+  all->n_slots += BLOCK;
+}
+
+static rmq_lua_send *take(lua_State *L, rmq_lua_sends *all) {
+  if (!all->free) add_block(L, all);
+  rmq_lua_send *send = all->free;
+  all->free = send->next;
+  send->kept = 0;
+  send->oneway = false;
+  send->entering = NULL;
+  send->pending = NULL;
+  return send;
+}
+
+static void keep(lua_State *L, rmq_lua_send *send, int field, int index) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, send->all->slots);
+  lua_pushvalue(L, index);
+  lua_rawseti(L, -2, send->slot + field);
+  lua_pop(L, 1);
+  send->kept |= 1u << field;
+}
+
+static void release(rmq_lua_send *send) {
+  rmq_lua_sends *all = send->all;
+  if (send->kept) {
+    lua_State *L = rmq_vm_state(all->vm);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
+    for (int field = 0; field < FIELDS; field++) {
+      if (!(send->kept & (1u << field))) continue;
+      lua_pushboolean(L, false);
+      lua_rawseti(L, -2, send->slot + field);
+    }
+    lua_pop(L, 1);
+  }
+  if (send->holds) rmq_vm_release(all->vm);
+  send->holds = false;
+  rmq_buf_clear(&send->body);
+  send->next = all->free;
+  all->free = send;
+}
+
+void rmq_lua_sends_open(lua_State *L, rmq_lua_sends *all, rmq_producer *producer,
+                        rmq_arguments *arguments, rmq_pendings *pendings) {
+  *all = (rmq_lua_sends){
+      .vm = rmq_vm_of(L), .producer = producer, .arguments = arguments, .pendings = pendings};
+  lua_newtable(L);
+  lua_pushboolean(L, false);
+  lua_rawseti(L, -2, 0);
+  all->slots = luaL_ref(L, LUA_REGISTRYINDEX);
+  rmq_lua_selectors_open(L, &all->selectors, producer);
+  rmq_lua_losses_open(&all->losses, all->vm);
+}
+
+void rmq_lua_sends_close(rmq_lua_sends *all) {
+  rmq_lua_selectors_close(&all->selectors);
+  luaL_unref(rmq_vm_state(all->vm), LUA_REGISTRYINDEX, all->slots);
+  for (size_t i = 0; i < all->n_blocks; i++) {
+    for (int j = 0; j < BLOCK; j++) rmq_buf_free(&all->blocks[i][j].body);
+    free(all->blocks[i]);
+  }
+  free(all->blocks);
+}
+
+void rmq_lua_sends_forked(rmq_lua_sends *all) {
+  for (size_t i = 0; i < all->n_blocks; i++) {
+    for (int j = 0; j < BLOCK; j++) {
+      rmq_lua_send *send = &all->blocks[i][j];
+      if (send->holds) rmq_vm_release(all->vm);
+      send->holds = false;
+    }
+  }
+}
+
+void rmq_lua_sends_set_runner(lua_State *L, rmq_lua_sends *all) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, 0);
+  lua_pop(L, 1);
+}
+
+/* --- What comes of it --- */
+
+/* Runs the callback. Nothing here needs memory: no protected call is around it. */
+static void call_back(rmq_lua_send *send, const rmq_completion *completion) {
+  rmq_lua_sends *all = send->all;
+  lua_State *L = rmq_vm_state(all->vm);
+  rmq_pending *pending = rmq_pending_take(all->pendings, NULL);
+  rmq_pending_note(pending, completion);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
+  lua_rawgeti(L, -1, 0);
+  lua_rawgeti(L, -2, send->slot + CALLBACK);
+  lua_remove(L, -3);
+  lua_pushboolean(L, !completion->failure);
+  lua_pushlightuserdata(L, pending);
+  release(send);
+  rmq_task_start(L, 3);
+}
+
+/* The call that wanted to send tells why there was no room. */
+static void end_entering(rmq_lua_send *send, const rmq_completion *completion) {
+  rmq_task *task = send->entering;
+  rmq_pending *pending = rmq_pending_take(send->all->pendings, task);
+  release(send);
+  rmq_pending_sent(pending, completion);
+}
+
+static void sent(void *arg, const rmq_completion *completion) {
+  rmq_lua_send *send = arg;
+  rmq_pending *pending = send->pending;
+  if (send->entering) {
+    end_entering(send, completion);
+  } else if (pending) {
+    release(send);
+    rmq_pending_sent(pending, completion);
+  } else if (send->kept & (1u << CALLBACK)) {
+    call_back(send, completion);
+  } else {
+    if (completion->failure) rmq_lua_lost(&send->all->losses, completion, send->oneway);
+    release(send);
+  }
+}
+
+static void admitted(void *arg) {
+  rmq_lua_send *send = arg;
+  rmq_task *task = send->entering;
+  send->entering = NULL;
+  if (task) rmq_task_wake(task, true, NULL);
+}
+
+static int field_of(const rmq_lua_send *send, int field) {
+  return send->kept & (1u << field) ? send->slot + field : 0;
+}
+
+static int choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why) {
+  const rmq_lua_send *send = arg;
+  rmq_lua_selector_call values = {.table = send->all->slots,
+                                  .selector = field_of(send, SELECTOR),
+                                  .message = field_of(send, MESSAGE),
+                                  .arg = field_of(send, ARG)};
+  return rmq_lua_select(&send->all->selectors, &values, choice, queue, why);
+}
+
+/* --- Starting --- */
+
+/* A script that ends before its callback is called has not ended: like a timer that is set, the
+ * callback can still do anything. */
+static void keep_callback(lua_State *L, rmq_lua_send *send, int index) {
+  keep(L, send, CALLBACK, index);
+  send->holds = true;
+  rmq_vm_hold(send->all->vm);
+}
+
+static void keep_selector(lua_State *L, rmq_lua_send *send, rmq_send_options *options) {
+  keep(L, send, SELECTOR, RMQ_ARG_SELECTOR);
+  keep(L, send, MESSAGE, RMQ_ARG_MESSAGE);
+  if (!lua_isnil(L, RMQ_ARG_SELECTOR_ARG)) keep(L, send, ARG, RMQ_ARG_SELECTOR_ARG);
+  options->choose = choose;
+}
+
+static void keep_body(lua_State *L, rmq_lua_send *send, rmq_message *message) {
+  if (message->body.len > COPIED_BODY) {
+    keep(L, send, BODY, RMQ_ARG_BODY);
+    return;
+  }
+  rmq_buf_bytes(&send->body, message->body.ptr, message->body.len);
+  message->body = rmq_buf_slice(&send->body);
+}
+
+static int start(lua_State *L, rmq_lua_send *send, const rmq_message *message,
+                 const rmq_send_options *options) {
+  rmq_lua_sends *all = send->all;
+  if (rmq_producer_send(all->producer, message, options, sent, send) == 0) return 0;
+  release(send);
+  return rmq_lua_fail_at_once(L, all->pendings, rmq_producer_failure(all->producer),
+                              message->topic);
+}
+
+int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
+  int callback = lua_gettop(L);
+  rmq_message message;
+  rmq_send_options options;
+  if (rmq_arguments_read(L, callback - 1, all->arguments, &message, &options) < 0) {
+    return rmq_lua_fail_at_once(L, all->pendings, &all->arguments->refusal, message.topic);
+  }
+  options.mode = mode;
+  options.may_wait = rmq_task_may_wait(L);
+  options.admitted = admitted;
+  bool waits = options.may_wait && !rmq_producer_has_room(all->producer, message.body.len);
+  rmq_lua_send *send = take(L, all);
+  send->oneway = mode == RMQ_MODE_ONEWAY;
+  if (waits) send->entering = rmq_task_running(L);
+  if (!lua_isnil(L, callback)) keep_callback(L, send, callback);
+  if (rmq_arguments_have_selector(L, callback - 1)) keep_selector(L, send, &options);
+  keep_body(L, send, &message);
+  int values = start(L, send, &message, &options);
+  if (values > 0) return values;
+  if (waits) return rmq_task_wait(L, 0);
+  lua_pushboolean(L, true);
+  return 1;
+}
+
+int rmq_lua_send_chosen(lua_State *L, rmq_lua_sends *all, const rmq_message *message,
+                        rmq_send_options *options) {
+  rmq_lua_send *send = take(L, all);
+  keep_selector(L, send, options);
+  send->pending = rmq_pending_take(all->pendings, rmq_task_running(L));
+  rmq_pending *pending = send->pending;
+  int values = start(L, send, message, options);
+  if (values > 0) {
+    rmq_pending_put_back(pending);
+    return values;
+  }
+  /* The body stays until the answer is there. */
+  lua_settop(L, RMQ_ARG_BODY);
+  return rmq_task_wait(L, RMQ_ARG_BODY);
+}

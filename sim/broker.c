@@ -1,0 +1,281 @@
+/* A broker: stores messages, answers in its moods. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sim/cluster.h"
+#include "wire/codes.h"
+
+static sim_random *chance_of(sim_broker *broker) { return &broker->cluster->world->random; }
+
+/* ---- Answers ---- */
+
+static void begin_answer(const sim_broker *broker, rmq_frame_writer *writer, rmq_buf *out,
+                         int32_t opaque, int32_t code, const char *remark) {
+  rmq_command command = {
+      .code = code, .opaque = opaque, .flag = RMQ_FLAG_RESPONSE, .version = RMQ_VERSION};
+  command.remark = rmq_slice_text(remark);
+  rmq_frame_begin(writer, out, broker->json ? RMQ_SERIALIZE_JSON : RMQ_SERIALIZE_ROCKETMQ,
+                  &command);
+}
+
+static void write_plain(const sim_broker *broker, rmq_buf *out, int32_t opaque, int32_t code,
+                        const char *remark) {
+  rmq_frame_writer writer;
+  begin_answer(broker, &writer, out, opaque, code, remark);
+  rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
+}
+
+static void write_stored(const sim_broker *broker, rmq_buf *out, int32_t opaque, int32_t code,
+                         const sim_send *send, sim_copy copy) {
+  char id[RMQ_UNIQUE_ID_MAX];
+  size_t id_len = sim_offset_id(copy, id);
+  rmq_send_reply reply = {.queue_id = copy.queue, .queue_offset = copy.offset, .trace_on = true};
+  reply.msg_id = rmq_slice_make(id, id_len);
+  reply.transaction_id = rmq_slice_text(send->key);
+  reply.region_id = rmq_slice_text("DefaultRegion");
+  rmq_frame_writer writer;
+  begin_answer(broker, &writer, out, opaque, code, code == RMQ_SUCCESS ? "" : "stored, but");
+  rmq_send_reply_write(&writer, &reply);
+  rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
+}
+
+/* An answer to nobody: its opaque is far from every one that can be pending, but has the same low
+ * bits. Whoever took it would think that the message is stored where nothing is. */
+static void write_to_nobody(const sim_broker *broker, rmq_buf *out, int32_t opaque) {
+  static const sim_send nothing = {.key = "00000000000000000000000000000000"};
+  sim_copy nowhere = {broker->index, 0, INT64_C(1) << 50};
+  write_stored(broker, out, opaque ^ 0x40000000, RMQ_SUCCESS, &nothing, nowhere);
+}
+
+/* A request that the broker makes on its own account. */
+static void write_question(sim_broker *broker, rmq_buf *out) {
+  static const int32_t codes[] = {RMQ_NOTIFY_CONSUMER_IDS_CHANGED, RMQ_CHECK_TRANSACTION_STATE,
+                                  RMQ_GET_CONSUMER_RUNNING_INFO, 9999};
+  rmq_frame_writer writer;
+  rmq_command command = {.version = RMQ_VERSION};
+  command.code = codes[sim_random_between(chance_of(broker), 0, 3)];
+  command.opaque = (int32_t)sim_random_between(chance_of(broker), 0, 100000);
+  command.flag = sim_random_chance(chance_of(broker), 500000) ? RMQ_FLAG_ONEWAY : 0;
+  rmq_frame_begin(&writer, out, broker->json ? RMQ_SERIALIZE_JSON : RMQ_SERIALIZE_ROCKETMQ,
+                  &command);
+  rmq_frame_text(&writer, rmq_slice_text("consumerGroup"), rmq_slice_text("nobody"));
+  rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
+}
+
+/* No frame, or a frame whose header is none. */
+static void write_garbage(sim_broker *broker, rmq_buf *out) {
+  if (sim_random_chance(chance_of(broker), 500000)) {
+    rmq_buf_text(out, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+  } else {
+    rmq_buf_u32(out, 12);
+    rmq_buf_u32(out, 8);
+    rmq_buf_text(out, "{\"code\":");
+  }
+}
+
+/* Sends an answer, with what the moods put before, into and behind it. */
+static void send_answer(sim_broker *broker, sim_connection *connection, int32_t opaque,
+                        rmq_buf *answer) {
+  sim_random *random = chance_of(broker);
+  const sim_broker_moods *moods = &broker->moods;
+  int64_t after_us = sim_random_between(random, 0, broker->service_us);
+  rmq_buf out = {0};
+  bool closes = sim_random_chance(random, moods->closes);
+  if (sim_random_chance(random, moods->asks)) write_question(broker, &out);
+  if (sim_random_chance(random, moods->wrong_opaque)) write_to_nobody(broker, &out, opaque);
+  if (sim_random_chance(random, moods->garbage)) {
+    write_garbage(broker, &out);
+    closes = true;
+  } else {
+    rmq_buf_bytes(&out, rmq_buf_head(answer), rmq_buf_len(answer));
+    if (sim_random_chance(random, moods->answers_twice)) {
+      rmq_buf_bytes(&out, rmq_buf_head(answer), rmq_buf_len(answer));
+    }
+    size_t len = rmq_buf_len(&out);
+    if (closes) out.end = out.start + (size_t)sim_random_between(random, 0, (int64_t)len);
+  }
+  rmq_buf_free(answer);
+  sim_answer_later(broker->cluster->world, connection, &out, after_us, closes);
+}
+
+static void answer_plain(sim_broker *broker, sim_connection *connection, const rmq_header *header,
+                         int32_t code, const char *remark) {
+  if (header->flag & RMQ_FLAG_ONEWAY) return;
+  rmq_buf out = {0};
+  write_plain(broker, &out, header->opaque, code, remark);
+  send_answer(broker, connection, header->opaque, &out);
+}
+
+/* ---- Sends ---- */
+
+/* Makes a topic on this broker when the default topic allows it, as real brokers do. */
+static bool create_topic(sim_broker *broker, int topic, const rmq_send_header *header) {
+  sim_cluster *cluster = broker->cluster;
+  int default_topic = sim_topic_find(&cluster->truth, header->default_topic);
+  if (default_topic < 0 || !cluster->truth.topics[default_topic].exists) return false;
+  cluster->truth.topics[topic].exists = true;
+  cluster->truth.topics[topic].parts[broker->index].queues = header->default_topic_queue_nums;
+  sim_note(cluster->world, "topic created", topic, broker->index);
+  sim_cluster_changed(cluster);
+  return true;
+}
+
+/* Java's retryResponseCodes. The last one has a mood of its own. */
+static const int32_t retry_codes[] = {
+    RMQ_SYSTEM_ERROR,    RMQ_SYSTEM_BUSY, RMQ_SERVICE_NOT_AVAILABLE, RMQ_NO_PERMISSION,
+    RMQ_TOPIC_NOT_EXIST, RMQ_NO_BUYER_ID, RMQ_NOT_IN_CURRENT_UNIT,   RMQ_GO_AWAY};
+enum { N_RETRY_CODES = sizeof retry_codes / sizeof *retry_codes };
+
+bool sim_is_retry_code(int32_t code) {
+  for (int i = 0; i < N_RETRY_CODES; i++) {
+    if (retry_codes[i] == code) return true;
+  }
+  return false;
+}
+
+/* The code that says why this broker does not take the message, or RMQ_SUCCESS. */
+static int32_t refusal(sim_broker *broker, int topic, const rmq_send_header *header) {
+  static const int32_t final[] = {RMQ_REQUEST_CODE_NOT_SUPPORTED, RMQ_MESSAGE_ILLEGAL, 29, 215};
+  sim_random *random = chance_of(broker);
+  const sim_broker_moods *moods = &broker->moods;
+  if (sim_random_chance(random, moods->refuses_retry))
+    return retry_codes[sim_random_between(random, 0, N_RETRY_CODES - 2)];
+  if (sim_random_chance(random, moods->refuses_final))
+    return final[sim_random_between(random, 0, 3)];
+  if (sim_random_chance(random, moods->goes_away)) return RMQ_GO_AWAY;
+  if (topic < 0) return RMQ_TOPIC_NOT_EXIST;
+  const sim_part *part = &broker->cluster->truth.topics[topic].parts[broker->index];
+  if (part->queues == 0 && !create_topic(broker, topic, header)) return RMQ_TOPIC_NOT_EXIST;
+  if (!(part->perm & RMQ_PERM_WRITE)) return RMQ_NO_PERMISSION;
+  if (header->queue_id < 0 || header->queue_id >= part->queues) return 29;
+  return RMQ_SUCCESS;
+}
+
+static int32_t stored_code(sim_broker *broker) {
+  static const int32_t codes[] = {RMQ_FLUSH_DISK_TIMEOUT, RMQ_SLAVE_NOT_AVAILABLE,
+                                  RMQ_FLUSH_SLAVE_TIMEOUT};
+  if (!sim_random_chance(chance_of(broker), broker->moods.not_flushed)) return RMQ_SUCCESS;
+  return codes[sim_random_between(chance_of(broker), 0, 2)];
+}
+
+/* Sends to one given queue are stored in the order in which they were made. */
+static void check_order(sim_broker *broker, int topic, int32_t queue, const sim_send *send) {
+  if (send->given_broker < 0 || broker->cluster->trouble != SIM_NO_TROUBLE) return;
+  uint32_t *last = &broker->last_given[topic][queue];
+  if (*last > send->number) {
+    sim_break(broker->cluster->world, "send %u is stored after send %u to the same given queue",
+              send->number, *last);
+  }
+  *last = send->number;
+}
+
+static void take_send(sim_broker *broker, sim_connection *connection, const rmq_header *header,
+                      const rmq_send_header *request, sim_send *send) {
+  sim_ledger *ledger = broker->cluster->ledger;
+  int topic = sim_topic_find(&broker->cluster->truth, request->topic);
+  bool oneway = header->flag & RMQ_FLAG_ONEWAY;
+  bool silent = sim_random_chance(chance_of(broker), broker->moods.silent);
+  if (silent && sim_random_chance(chance_of(broker), 500000)) return;
+  int32_t code = refusal(broker, topic, request);
+  if (code != RMQ_SUCCESS) {
+    sim_note(ledger->world, "refused", send->number, code);
+    if (code == RMQ_GO_AWAY) {
+      send->go_aways++;
+      connection->sent_away = true;
+    }
+    if (!silent) answer_plain(broker, connection, header, code, "refused");
+    return;
+  }
+  sim_copy copy = {broker->index, request->queue_id, broker->offsets[topic]++};
+  sim_ledger_stored(ledger, send, copy);
+  check_order(broker, topic, copy.queue, send);
+  if (silent || oneway) return;
+  rmq_buf out = {0};
+  if (sim_random_chance(chance_of(broker), broker->moods.mutilates)) {
+    write_plain(broker, &out, header->opaque, stored_code(broker), "");
+  } else {
+    write_stored(broker, &out, header->opaque, stored_code(broker), send, copy);
+  }
+  send_answer(broker, connection, header->opaque, &out);
+}
+
+static bool on_send(sim_broker *broker, sim_connection *connection, const rmq_header *header,
+                    rmq_slice body) {
+  rmq_send_header request;
+  const char *missing = "";
+  sim_cluster *cluster = broker->cluster;
+  if (rmq_send_header_decode(header, &request, &missing) != 0) {
+    sim_break(cluster->world, "a send request without a usable %s", missing);
+    return false;
+  }
+  sim_send *send = sim_ledger_arrived(cluster->ledger, broker->index, &request, body);
+  if (!send) return false;
+  int topic = sim_topic_find(&cluster->truth, request.topic);
+  if (topic != send->topic || !rmq_slice_is(request.producer_group, "sim_group")) {
+    sim_break(cluster->world, "send %u came with topic %.*s and group %.*s", send->number,
+              (int)request.topic.len, request.topic.ptr, (int)request.producer_group.len,
+              request.producer_group.ptr);
+    return false;
+  }
+  bool oneway = header->flag & RMQ_FLAG_ONEWAY;
+  if (oneway != (send->options.mode == RMQ_MODE_ONEWAY)) {
+    sim_break(cluster->world, "send %u has the wrong oneway flag", send->number);
+  }
+  take_send(broker, connection, header, &request, send);
+  return true;
+}
+
+/* ---- Questions of the detector ---- */
+
+static bool on_probe(sim_broker *broker, sim_connection *connection, const rmq_header *header) {
+  sim_cluster *cluster = broker->cluster;
+  rmq_slice topic = rmq_header_field(header, "topic");
+  int32_t queue = -1;
+  bool right = topic.len > 0 && rmq_header_i32(header, "queueId", &queue) == 1 && queue == 0;
+  if (!right || !cluster->detects) {
+    sim_break(cluster->world, "broker %s was asked for an offset %s", broker->name,
+              right ? "without a detector" : "of no queue");
+    return false;
+  }
+  bool refuses = sim_random_chance(chance_of(broker), broker->moods.refuses_final);
+  answer_plain(broker, connection, header, refuses ? RMQ_SYSTEM_ERROR : RMQ_SUCCESS, "");
+  return true;
+}
+
+/* ---- All requests ---- */
+
+static bool on_frame(void *owner, sim_connection *connection, const rmq_header *header,
+                     rmq_slice body) {
+  sim_broker *broker = owner;
+  if (header->flag & RMQ_FLAG_RESPONSE) return true; /* to a question of ours */
+  if (connection->frames == 1 && header->code != RMQ_HEART_BEAT && !broker->moved) {
+    sim_break(broker->cluster->world, "the first request on socket %u is %d and no heartbeat",
+              connection->id, (int)header->code);
+    return false;
+  }
+  if (broker->hangs) return true;
+  switch (header->code) {
+    case RMQ_SEND_MESSAGE:
+    case RMQ_SEND_MESSAGE_V2:
+      return on_send(broker, connection, header, body);
+    case RMQ_GET_MAX_OFFSET:
+      return on_probe(broker, connection, header);
+    case RMQ_HEART_BEAT:
+      connection->registered = true;
+      answer_plain(broker, connection, header, RMQ_SUCCESS, "");
+      return true;
+    case RMQ_UNREGISTER_CLIENT:
+      connection->registered = false;
+      answer_plain(broker, connection, header, RMQ_SUCCESS, "");
+      return true;
+    default:
+      sim_break(broker->cluster->world, "a broker was sent request code %d", (int)header->code);
+      return false;
+  }
+}
+
+void sim_broker_received(void *owner, sim_connection *connection) {
+  sim_broker *broker = owner;
+  sim_take_frames(broker->cluster, connection, on_frame, broker);
+}

@@ -1,0 +1,184 @@
+/* What a user asks of a producer besides sending. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sim/invariants.h"
+#include "sim/workload.h"
+
+/* A call whose `done` is to come. */
+typedef struct call {
+  rmq_link link; /* in workload->calls */
+  sim_workload *workload;
+  int64_t started_us;
+  int64_t timeout_us;
+  int64_t frozen_us;
+  size_t sends_before; /* a flush answers for these */
+} call;
+
+static call *begin(sim_workload *workload, int64_t timeout_ms) {
+  call *of = rmq_alloc_zero(1, sizeof *of);
+  of->workload = workload;
+  of->started_us = workload->world->now_us;
+  of->timeout_us = timeout_ms * 1000;
+  of->frozen_us = workload->world->frozen_us;
+  of->sends_before = workload->ledger->n_sends;
+  rmq_link_append(&workload->calls, &of->link);
+  return of;
+}
+
+static void forget(call *of) {
+  rmq_link_remove(&of->link);
+  free(of);
+}
+
+void sim_workload_forget_calls(sim_workload *workload) {
+  while (!rmq_link_alone(&workload->calls))
+    forget(rmq_link_owner(workload->calls.next, call, link));
+}
+
+/* Ends a call; the time that it had must not be over by more than a tick. */
+static void end(call *of, const char *what) {
+  sim_workload *workload = of->workload;
+  int64_t took_us = workload->world->now_us - of->started_us;
+  int64_t allowed_us = of->timeout_us + sim_tick_us(workload->world, of->frozen_us);
+  if (took_us > allowed_us) {
+    sim_break(workload->world, "%s took %" PRId64 " us of %" PRId64, what, took_us, of->timeout_us);
+  }
+  forget(of);
+}
+
+/* ---- flush ---- */
+
+static void on_flushed(void *arg, size_t unfinished) {
+  call *of = arg;
+  sim_ledger *ledger = of->workload->ledger;
+  size_t expected = 0;
+  for (size_t i = 0; i < of->sends_before; i++) {
+    expected += ledger->sends[i]->state == SIM_SEND_UNDER_WAY;
+  }
+  sim_note(of->workload->world, "flushed", (int64_t)unfinished, (int64_t)expected);
+  bool early = of->workload->world->now_us < of->started_us + of->timeout_us;
+  if (unfinished != expected) {
+    sim_break(of->workload->world, "a flush says that %zu sends are unfinished, and %zu are",
+              unfinished, expected);
+  } else if (unfinished > 0 && early && !of->workload->stopping) {
+    sim_break(of->workload->world, "a flush ends before its time with %zu sends unfinished",
+              unfinished);
+  }
+  end(of, "a flush");
+}
+
+void sim_workload_flush(sim_workload *workload) {
+  if (!workload->producer || workload->forked) return;
+  int64_t timeout_ms = sim_random_between(&workload->world->random, 0, 3000);
+  workload->flushes++;
+  sim_note(workload->world, "flush call", timeout_ms, 0);
+  rmq_producer_flush(workload->producer, timeout_ms, on_flushed, begin(workload, timeout_ms));
+}
+
+/* ---- queues ---- */
+
+static void on_queues(void *arg, const rmq_failure *failure, const rmq_queue_ref *queues,
+                      size_t n) {
+  call *of = arg;
+  sim_world *world = of->workload->world;
+  sim_note(world, "queues", (int64_t)n, failure ? (int64_t)failure->kind : -1);
+  if ((failure == NULL) != (n > 0))
+    sim_break(world, "%zu queues, %s a failure", n, failure ? "and" : "without");
+  for (size_t i = 1; i < n; i++) {
+    if (rmq_slice_equal(queues[i - 1].broker, queues[i].broker) &&
+        queues[i - 1].id >= queues[i].id) {
+      sim_break(world, "queues are not sorted");
+    }
+  }
+  end(of, "the question for queues");
+}
+
+void sim_workload_query(sim_workload *workload) {
+  if (!workload->producer || workload->forked) return;
+  sim_random *random = &workload->world->random;
+  const sim_view *truth = &workload->cluster->truth;
+  int topic = (int)sim_random_between(random, 0, (int64_t)truth->n_topics - 1);
+  int64_t timeout_ms = sim_random_spread(random, 1, 5000);
+  call *of = begin(workload, timeout_ms);
+  int status = rmq_producer_queues(workload->producer, rmq_slice_text(truth->topics[topic].name),
+                                   timeout_ms, on_queues, of);
+  workload->queries++;
+  if (status == 0) return;
+  forget(of);
+  if (!workload->stopping)
+    sim_break(workload->world, "the question for queues is refused: %d", status);
+}
+
+/* ---- The end ---- */
+
+static void free_producer(void *arg, uint64_t data) {
+  (void)data;
+  sim_workload *workload = arg;
+  sim_note(workload->world, "free", 0, 0);
+  rmq_producer *producer = workload->producer;
+  workload->producer = NULL;
+  workload->world->sealed = true;
+  rmq_producer_free(producer);
+}
+
+static void on_stopped_again(void *arg, size_t undelivered) {
+  (void)undelivered;
+  end(arg, "a second shutdown");
+}
+
+/* A shutdown of a producer that is shut down: it is told so, later. */
+static void stop_again(sim_workload *workload) {
+  rmq_producer_shutdown(workload->producer, 0, on_stopped_again, begin(workload, 0));
+}
+
+static void on_stopped(void *arg, size_t undelivered) {
+  call *of = arg;
+  sim_workload *workload = of->workload;
+  sim_note(workload->world, "stopped", (int64_t)undelivered, 0);
+  bool first = !workload->stopped;
+  workload->stopped = true;
+  end(of, "a shutdown");
+  if (undelivered != workload->failed_by_stop) {
+    sim_break(workload->world, "a shutdown says that %zu sends failed because of it, and %zu did",
+              undelivered, workload->failed_by_stop);
+  }
+  sim_check_counters_zero(workload);
+  if (!first || sim_is_broken(workload->world)) return;
+  workload->world->sealed = true;
+  /* The others who wait for the shutdown are told in this same event, so freeing at once is for a
+   * single one. */
+  if (workload->free_at_once && rmq_link_alone(&workload->calls)) {
+    free_producer(workload, 0);
+  } else {
+    if (sim_random_chance(&workload->world->random, 300000)) stop_again(workload);
+    sim_plan(workload->world, 10000, free_producer, workload, 0);
+  }
+}
+
+/* Unregistering from brokers that do not answer takes its time; more than this it must not. */
+enum { PARTING_MS = 10000 };
+
+void sim_workload_stop(sim_workload *workload, int64_t timeout_ms) {
+  if (!workload->producer || workload->forked || workload->stopping) return;
+  sim_note(workload->world, "stop", timeout_ms, 0);
+  workload->stopping = true;
+  bool twice = sim_random_chance(&workload->world->random, 200000);
+  workload->free_at_once = sim_random_chance(&workload->world->random, 500000);
+  for (int i = 0; i < 1 + (int)twice; i++) {
+    call *of = begin(workload, timeout_ms + PARTING_MS);
+    rmq_producer_shutdown(workload->producer, timeout_ms, on_stopped, of);
+  }
+}
+
+void sim_workload_fork(sim_workload *workload) {
+  if (!workload->producer || workload->forked || workload->stopping) return;
+  sim_note(workload->world, "fork", 0, 0);
+  workload->forked = true;
+  workload->world->sealed = true;
+  workload->world->identity.pid++;
+  workload->world->identity.tag ^= 0x5A5A5A5A;
+  rmq_producer_forked(workload->producer);
+  sim_plan(workload->world, 5000000, free_producer, workload, 0);
+}

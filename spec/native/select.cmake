@@ -1,1 +1,0 @@
-rmq_native_test(select LIBS rmq_select)
