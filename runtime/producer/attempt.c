@@ -8,7 +8,7 @@
 #include "select/chooser.h"
 #include "wire/codes.h"
 
-/* The attempts of a send: which broker, how long, and what comes of it. */
+/* The attempts of a send: which broker, and how long. What comes of them: outcome.c. */
 
 static rmq_send *send_of(rmq_request *request) {
   return rmq_link_owner(request, rmq_send, request);
@@ -20,37 +20,10 @@ static rmq_mono now_of(const rmq_send *send) {
 
 static bool has_given_queue(const rmq_send *send) { return rmq_buf_len(&send->given) > 0; }
 
-/* ---- Ends ---- */
-
-void rmq_send_end_with_kept(rmq_send *send) {
-  rmq_slice texts = rmq_buf_slice(&send->kept_texts);
-  rmq_completion completion = {
-      .status = send->kept_status,
-      .msg_id = rmq_slice_make(send->msg_id, send->msg_id_len),
-      .topic = rmq_topic_name(send->topic),
-      .broker = rmq_slice_make(texts.ptr, send->kept_broker_len),
-      .reply = &send->kept,
-      .attempts = send->attempts,
-      .elapsed_us = rmq_mono_diff_us(now_of(send), send->started),
-  };
-  rmq_send_complete(send, &completion);
-}
-
-/* Ends the send after attempts that failed. */
-static void end_failed(rmq_send *send) {
-  if (send->has_kept) {
-    rmq_send_end_with_kept(send);
-    return;
-  }
-  rmq_failure_conclude(&send->failure, rmq_topic_name(send->topic),
-                       rmq_mono_diff_us(now_of(send), send->started));
-  rmq_send_fail(send);
-}
-
 /* Ends the send because its time is over before this attempt. */
 static void end_late(rmq_send *send) {
   if (send->failure.n_tries > 0) {
-    end_failed(send);
+    rmq_send_end_failed(send);
     return;
   }
   rmq_failure_set(&send->failure, RMQ_KIND_TIMEOUT, 10002,
@@ -60,26 +33,13 @@ static void end_late(rmq_send *send) {
   rmq_send_fail(send);
 }
 
-static void end_with_success(rmq_send *send, rmq_send_status status, const rmq_send_reply *reply) {
-  rmq_completion completion = {
-      .status = status,
-      .msg_id = rmq_slice_make(send->msg_id, send->msg_id_len),
-      .topic = rmq_topic_name(send->topic),
-      .broker = rmq_slice_text(send->broker),
-      .reply = reply,
-      .attempts = send->attempts,
-      .elapsed_us = rmq_mono_diff_us(now_of(send), send->started),
-  };
-  rmq_send_complete(send, &completion);
-}
-
 /* ---- The route ---- */
 
 /* Java's numbers: no name server, or no route; the end of the budget is a timeout whatever it was
  * waited for. */
 static void end_without_route(rmq_send *send, rmq_route_result result, rmq_slice explanation) {
   if (send->failure.n_tries > 0) {
-    end_failed(send);
+    rmq_send_end_failed(send);
     return;
   }
   bool late = !rmq_mono_before(now_of(send), send->deadline);
@@ -173,7 +133,7 @@ static topic_share *share_of(rmq_send *send) {
 
 /* ---- Which broker ---- */
 
-static bool was_tried(const rmq_send *send, const char *broker) {
+bool rmq_send_has_tried(const rmq_send *send, const char *broker) {
   for (int i = 0; i < send->failure.n_tries; i++) {
     const char *tried = send->failure.tries[i].broker;
     if (tried && strcmp(tried, broker) == 0) return true;
@@ -223,7 +183,7 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
                           send->oneway ? RMQ_FLAG_ONEWAY : 0, &header, send->body);
 }
 
-static void start_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
+void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
   rmq_producer *producer = send->producer;
   rmq_attempt_limits limits = {
       .attempts_left = send->retries - send->attempts,
@@ -247,7 +207,7 @@ static void pause_first(rmq_send *send, rmq_mono now) {
   uint64_t random = producer->io->calls->random(producer->io);
   rmq_mono until = {now.us + rmq_policy_pause_us(send->pauses++, random)};
   if (!rmq_mono_before(until, send->deadline)) {
-    end_failed(send);
+    rmq_send_end_failed(send);
     return;
   }
   send->phase = RMQ_PHASE_PAUSE;
@@ -282,7 +242,7 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
   if (!master || behind) {
     if (send->asked_anew) {
       if (send->failure.n_tries > 0) {
-        end_failed(send);
+        rmq_send_end_failed(send);
       } else {
         end_without_broker(send);
       }
@@ -292,13 +252,13 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
     wait_for_route(send);
     return;
   }
-  if (was_tried(send, broker) && !rested) {
+  if (rmq_send_has_tried(send, broker) && !rested) {
     pause_first(send, now);
     return;
   }
   keep_given_address(send, master);
   hold_given_fault(send, now);
-  start_attempt(send, now, false);
+  rmq_send_attempt(send, now, false);
 }
 
 void rmq_send_go_on(rmq_send *send, bool rested) {
@@ -323,7 +283,7 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
   rmq_publish *publish = send->topic->publish;
   int32_t queue = choose(send, publish, now);
   const rmq_publish_broker *broker = &publish->brokers[publish->queues[queue].broker];
-  if (was_tried(send, broker->name)) {
+  if (rmq_send_has_tried(send, broker->name)) {
     if (send->has_kept) { /* only another broker may do better */
       rmq_send_end_with_kept(send);
       return;
@@ -342,203 +302,11 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
   send->broker = broker->name;
   send->addr = broker->master;
   send->queue_id = publish->queues[queue].id;
-  start_attempt(send, now, publish->n_brokers > 1);
-}
-
-/* ---- What came of it ---- */
-
-/* Notes an attempt that did not bring what was wanted. */
-static void note_try(rmq_send *send, rmq_kind kind, int32_t code, bool written, const char *text) {
-  rmq_failure_try(&send->failure, kind, code, written, rmq_slice_text(send->broker),
-                  rmq_slice_text(send->addr), rmq_slice_text(text),
-                  rmq_mono_diff_us(now_of(send), send->attempt_started));
-}
-
-/* While no attempt has written anything, another queue may be chosen. */
-static void forget_chosen(rmq_send *send) {
-  if (!send->chosen) return;
-  for (int i = 0; i < send->failure.n_tries; i++) {
-    if (send->failure.tries[i].written) return;
-  }
-  send->chosen = false;
-  rmq_buf_clear(&send->given);
-}
-
-static void try_again_or_end(rmq_send *send, const rmq_attempt_end *end) {
-  bool again =
-      send->attempts <= send->retries && rmq_policy_may_retry(&send->producer->retry_codes, end);
-  rmq_log_line(
-      &send->producer->log, RMQ_LOG_DEBUG, "attempt %d to send to topic \"%s\" on %s: %s; %s",
-      send->attempts, send->topic->name, send->broker,
-      send->failure.tries[send->failure.n_tries - 1].message, again ? "trying again" : "giving up");
-  if (again) {
-    forget_chosen(send);
-    rmq_send_go_on(send, false);
-  } else {
-    end_failed(send);
-  }
-}
-
-static rmq_kind kind_of_status(int status) {
-  switch (status) {
-    case RMQ_ETIMEOUT:
-      return RMQ_KIND_TIMEOUT;
-    case RMQ_ECONNECT:
-    case RMQ_ELOOKUP:
-      return RMQ_KIND_CONNECT;
-    default:
-      return RMQ_KIND_CLOSED;
-  }
-}
-
-static int32_t java_code_of(rmq_kind kind) {
-  if (kind == RMQ_KIND_CONNECT) return 10001;
-  return kind == RMQ_KIND_TIMEOUT ? 10002 : 0;
-}
-
-static void broke_off(rmq_send *send, const rmq_outcome *outcome) {
-  rmq_kind kind = kind_of_status(outcome->status);
-  bool has_detail = outcome->detail && outcome->detail[0] != '\0';
-  note_try(send, kind, java_code_of(kind), outcome->written,
-           has_detail ? outcome->detail : rmq_error_text(outcome->status));
-  if (kind != RMQ_KIND_TIMEOUT) rmq_topic_refresh(send->topic);
-  rmq_attempt_end end = {.written = outcome->written, .given_queue = has_given_queue(send)};
-  try_again_or_end(send, &end);
-}
-
-static bool has_untried_broker(const rmq_send *send) {
-  const rmq_publish *publish = has_given_queue(send) ? NULL : send->publish;
-  for (size_t i = 0; publish && i < publish->n_brokers; i++) {
-    if (!was_tried(send, publish->brokers[i].name)) return true;
-  }
-  return false;
-}
-
-/* "Go away" says that the broker has not looked at the message and wants it on another connection,
- * which the transport makes. As in Java it is sent there once more, whatever the number of retries,
- * unless a broker that has not failed this send can have it. True when it took care of the send. */
-static bool come_back_after_go_away(rmq_send *send) {
-  if (send->attempts <= send->retries && has_untried_broker(send)) return false;
-  rmq_mono now = now_of(send);
-  if (!send->came_back && rmq_mono_before(now, send->deadline)) {
-    send->came_back = true;
-    send->retries++;
-    start_attempt(send, now, false);
-    return true;
-  }
-  if (!has_given_queue(send)) return false;
-  end_failed(send);
-  return true;
-}
-
-static void refused(rmq_send *send, const rmq_header *header) {
-  char text[512];
-  int len = (int)(header->remark.len < 400 ? header->remark.len : 400);
-  snprintf(text, sizeof text, "refused with code %d %s%s%.*s", header->code,
-           rmq_response_code_name(header->code), len ? ": " : "", len,
-           len ? header->remark.ptr : "");
-  note_try(send, RMQ_KIND_BROKER, header->code, true, text);
-  if (rmq_policy_code_is_stale_route(header->code)) rmq_topic_refresh(send->topic);
-  if (header->code == RMQ_GO_AWAY && come_back_after_go_away(send)) return;
-  rmq_attempt_end end = {
-      .refused = true, .code = header->code, .written = true, .given_queue = has_given_queue(send)};
-  try_again_or_end(send, &end);
-}
-
-/* A reply that says yes and cannot be read: the message is probably stored. */
-static void unreadable(rmq_send *send, const char *missing) {
-  char text[160];
-  snprintf(text, sizeof text, "its answer says that the message is stored, but has no proper %s",
-           missing ? missing : "fields");
-  note_try(send, RMQ_KIND_CLOSED, 0, true, text);
-  rmq_attempt_end end = {.written = true, .given_queue = has_given_queue(send)};
-  try_again_or_end(send, &end);
-}
-
-static rmq_slice keep_text(rmq_buf *out, rmq_slice text) {
-  if (!text.ptr) return text;
-  char *at = (char *)rmq_buf_head(out) + rmq_buf_len(out);
-  rmq_buf_bytes(out, text.ptr, text.len);
-  return rmq_slice_make(at, text.len);
-}
-
-/* Puts a result aside whose texts are in the transport's buffers. */
-static void keep_result(rmq_send *send, rmq_send_status status, const rmq_send_reply *reply) {
-  rmq_slice broker = rmq_slice_text(send->broker);
-  rmq_buf *texts = &send->kept_texts;
-  rmq_buf_clear(texts);
-  /* All of it at once: what is kept must not move. */
-  rmq_buf_reserve(texts, 1 + broker.len + reply->msg_id.len + reply->transaction_id.len +
-                             reply->batch_uniq_id.len + reply->recall_handle.len +
-                             reply->region_id.len);
-  keep_text(texts, broker);
-  send->kept_broker_len = broker.len;
-  send->kept = *reply;
-  send->kept.msg_id = keep_text(texts, reply->msg_id);
-  send->kept.transaction_id = keep_text(texts, reply->transaction_id);
-  send->kept.batch_uniq_id = keep_text(texts, reply->batch_uniq_id);
-  send->kept.recall_handle = keep_text(texts, reply->recall_handle);
-  send->kept.region_id = keep_text(texts, reply->region_id);
-  send->kept_status = status;
-  send->has_kept = true;
-}
-
-/* True when another broker shall be asked to do better than "stored, but". */
-static bool wants_better(const rmq_send *send, rmq_send_status status) {
-  const rmq_settings *settings = &send->producer->settings;
-  if (status == RMQ_SEND_OK || !settings->retry_another_broker_when_not_store_ok) return false;
-  return send->attempts <= send->retries && !has_given_queue(send);
-}
-
-static void stored(rmq_send *send, rmq_send_status status, const rmq_header *header) {
-  rmq_send_reply reply;
-  const char *missing = NULL;
-  if (rmq_send_reply_decode(header, &reply, &missing) < 0) {
-    unreadable(send, missing);
-    return;
-  }
-  if (!wants_better(send, status)) {
-    end_with_success(send, status, &reply);
-    return;
-  }
-  keep_result(send, status, &reply);
-  note_try(send, RMQ_KIND_BROKER, header->code, true, rmq_send_status_name(status));
-  rmq_send_go_on(send, false);
-}
-
-static void attempt_done(rmq_request *request, const rmq_outcome *outcome) {
-  rmq_send *send = send_of(request);
-  rmq_producer *producer = send->producer;
-  rmq_producer_enter(producer);
-  if (send->fault) rmq_send_note_fault(send, outcome);
-  if (outcome->status != RMQ_OK) {
-    broke_off(send, outcome);
-  } else if (send->oneway) {
-    end_with_success(send, RMQ_SEND_OK, NULL);
-  } else {
-    switch (outcome->header->code) {
-      case RMQ_SUCCESS:
-        stored(send, RMQ_SEND_OK, outcome->header);
-        break;
-      case RMQ_FLUSH_DISK_TIMEOUT:
-        stored(send, RMQ_SEND_FLUSH_DISK_TIMEOUT, outcome->header);
-        break;
-      case RMQ_FLUSH_SLAVE_TIMEOUT:
-        stored(send, RMQ_SEND_FLUSH_SLAVE_TIMEOUT, outcome->header);
-        break;
-      case RMQ_SLAVE_NOT_AVAILABLE:
-        stored(send, RMQ_SEND_SLAVE_NOT_AVAILABLE, outcome->header);
-        break;
-      default:
-        refused(send, outcome->header);
-        break;
-    }
-  }
-  rmq_producer_leave(producer);
+  rmq_send_attempt(send, now, publish->n_brokers > 1);
 }
 
 void rmq_send_init_attempt(rmq_send *send) {
   send->request.encode = encode;
-  send->request.done = attempt_done;
+  send->request.done = rmq_send_attempt_done;
   send->waiter.done = route_came;
 }

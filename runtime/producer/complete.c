@@ -64,3 +64,40 @@ void rmq_send_fail_shutdown(rmq_send *send) {
   failure->maybe_stored = maybe_stored;
   rmq_send_fail(send);
 }
+
+void rmq_send_end_with_kept(rmq_send *send) {
+  rmq_slice texts = rmq_buf_slice(&send->kept_texts);
+  rmq_completion completion = {
+      .status = send->kept_status,
+      .msg_id = rmq_slice_make(send->msg_id, send->msg_id_len),
+      .topic = rmq_topic_name(send->topic),
+      .broker = rmq_slice_make(texts.ptr, send->kept_broker_len),
+      .reply = &send->kept,
+      .attempts = send->attempts,
+      .elapsed_us = elapsed_us(send),
+  };
+  rmq_send_complete(send, &completion);
+}
+
+void rmq_send_end_failed(rmq_send *send) {
+  if (send->has_kept) {
+    rmq_send_end_with_kept(send);
+    return;
+  }
+  rmq_failure_conclude(&send->failure, rmq_topic_name(send->topic), elapsed_us(send));
+  rmq_send_fail(send);
+}
+
+void rmq_send_end_with_success(rmq_send *send, rmq_send_status status,
+                               const rmq_send_reply *reply) {
+  rmq_completion completion = {
+      .status = status,
+      .msg_id = rmq_slice_make(send->msg_id, send->msg_id_len),
+      .topic = rmq_topic_name(send->topic),
+      .broker = rmq_slice_text(send->broker),
+      .reply = reply,
+      .attempts = send->attempts,
+      .elapsed_us = elapsed_us(send),
+  };
+  rmq_send_complete(send, &completion);
+}

@@ -146,10 +146,16 @@ void rmq_send_free(rmq_send *send);
 /* attempt.c: makes the next attempt, or the pause before it, or ends the send. `rested`: the pause
  * has been made. */
 void rmq_send_go_on(rmq_send *send, bool rested);
+/* Starts an attempt at the broker and queue that are chosen. `another_broker`: there is one that could take
+ * the next attempt, so this one does not get all of the time that is left. */
+void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker);
 void rmq_send_drop_kept(void *kept);        /* releases what the sends to one topic share */
 void rmq_send_init_attempt(rmq_send *send); /* once in the life of the struct */
-/* Ends a send with the result that was put aside, which is better than any failure. */
-void rmq_send_end_with_kept(rmq_send *send);
+/* True when an attempt to this broker has failed this send. */
+bool rmq_send_has_tried(const rmq_send *send, const char *broker);
+
+/* outcome.c: what the transport calls at the end of each attempt. */
+void rmq_send_attempt_done(rmq_request *request, const rmq_outcome *outcome);
 
 /* choose.c: asks the caller for the queue, out of the topic's known ones. False when there is none:
  * the send fails later, never from inside. */
@@ -170,6 +176,11 @@ void rmq_producer_stop_detector(rmq_producer *producer);
 
 /* complete.c: ends a send; its memory goes back to the pool. */
 void rmq_send_complete(rmq_send *send, const rmq_completion *completion);
+/* With a result; with the result that was put aside, which is better than any failure; after
+ * attempts of which none brought anything better. */
+void rmq_send_end_with_success(rmq_send *send, rmq_send_status status, const rmq_send_reply *reply);
+void rmq_send_end_with_kept(rmq_send *send);
+void rmq_send_end_failed(rmq_send *send);
 
 /* Starts what waits for room, as far as there is some. */
 void rmq_producer_admit(rmq_producer *producer);
