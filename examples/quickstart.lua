@@ -2,7 +2,7 @@
 --
 --     ./run examples/quickstart.lua
 --
--- No name server is named here, so that of the command line, of NAMESRV_ADDR or of the mock is used.
+-- No name server is named here: that of --namesrv is used, or of NAMESRV_ADDR, or else the mock.
 
 local rocketmq = require "rocketmq"
 

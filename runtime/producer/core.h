@@ -95,7 +95,7 @@ struct rmq_producer {
   rmq_policy_codes retry_codes;
   rmq_faults *faults;
   char *client_id;
-  rmq_slice group; /* these three point into settings */
+  rmq_slice group; /* this and create_topic_key point into settings */
   rmq_slice create_topic_key;
   rmq_id_maker ids;
   rmq_failure refusal; /* why the last rmq_producer_send failed at once */
@@ -134,10 +134,6 @@ int rmq_producer_check_state(rmq_producer *producer);
 
 /* send.c: gives a send up where it stands, without completing it. */
 void rmq_send_withdraw(rmq_send *send);
-/* Completes a send with its failure (concluded already). */
-void rmq_send_fail(rmq_send *send);
-/* Fails a send because the producer shuts down. */
-void rmq_send_fail_shutdown(rmq_send *send);
 /* Takes one out of the pool, gives one back, and releases one for good. */
 rmq_send *rmq_send_take(rmq_producer *producer);
 void rmq_send_give_back(rmq_send *send);
@@ -176,6 +172,9 @@ void rmq_producer_stop_detector(rmq_producer *producer);
 
 /* complete.c: ends a send; its memory goes back to the pool. */
 void rmq_send_complete(rmq_send *send, const rmq_completion *completion);
+/* With its failure, concluded already; because the producer shuts down. */
+void rmq_send_fail(rmq_send *send);
+void rmq_send_fail_shutdown(rmq_send *send);
 /* With a result; with the result that was put aside, which is better than any failure; after
  * attempts of which none brought anything better. */
 void rmq_send_end_with_success(rmq_send *send, rmq_send_status status, const rmq_send_reply *reply);

@@ -33,7 +33,7 @@ typedef struct rmq_try {
 
 typedef struct rmq_failure {
   rmq_kind kind;
-  int32_t code; /* Java's number where it has one (protocol: 10001 ..., 13, a broker's), else 0 */
+  int32_t code; /* Java's number where it has one (10001 to 10007, 13, a broker's), else 0 */
   int n_tries;
   bool maybe_stored; /* an attempt was written and not answered */
   rmq_buf message;   /* one or a few sentences: what happened, to what, and what to do */

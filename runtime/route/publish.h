@@ -31,7 +31,7 @@ typedef struct rmq_publish {
   size_t n_no_master; /* queueDatas left out because their broker has no master */
 } rmq_publish;
 
-/* Makes one from a route by Java's rules (protocol 2.21). With `default_queue_nums` > 0 the route
+/* Makes one from a route by Java's rules (topicRouteData2TopicPublishInfo). With `default_queue_nums` > 0 the route
  * is the default topic's: counts are cut to min(default_queue_nums, readQueueNums). */
 rmq_publish *rmq_publish_new(const rmq_route_data *route, uint64_t version,
                              int64_t default_queue_nums);

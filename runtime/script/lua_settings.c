@@ -188,8 +188,7 @@ static int complete_namesrv(const rmq_vm *vm, rmq_settings *settings, char *why,
   bool forced = false;
   const char *given = rmq_vm_namesrv(vm, &forced);
   if (settings->namesrv && !(given && forced)) return 0;
-  if (!given) given = getenv("NAMESRV_ADDR");
-  if (!given || !*given) {
+  if (!given) {
     snprintf(why, size,
              "no name server is known: give namesrv = \"host:9876\" here, start with --namesrv "
              "host:9876 or "

@@ -105,15 +105,16 @@ static const option_row rows[] = {
     {"--namesrv", "LIST", "name servers of producers that name none: host:port;host:port",
      take_namesrv},
     {"--mock", "[=SPEC]",
-     "send to a mock of RocketMQ inside this process, whatever name server a script names; "
-     "=default: only where it names none; =brokers=3,topics={Orders=8}: its shape",
+     "send to a mock of RocketMQ inside this process, whatever name server\n"
+     "                        a script names; SPEC is its shape, brokers=3,topics={Orders=8}, or\n"
+     "                        the word default: it serves only where no name server is named",
      take_mock},
     {"--log-level", "LEVEL", "debug, info, warn (the default), error, off; lines go to stderr",
      take_log_level},
-    {"-v", NULL, "print versions", take_version},
-    {"--version", NULL, "print versions", take_version},
-    {"-h", NULL, "print this help", take_help},
-    {"--help", NULL, "print this help", take_help},
+    {"-v", NULL, "print versions; also --version", take_version},
+    {"--version", NULL, NULL, take_version},
+    {"-h", NULL, "print this help; also --help", take_help},
+    {"--help", NULL, NULL, take_help},
     {NULL, NULL, NULL, NULL}};
 
 /* --- Reading --------------------------------------------------------------------------------- */
@@ -187,6 +188,19 @@ static bool at_option(const reading *in) {
   return text[0] == '-' && text[1] != '\0' && strcmp(text, "--") != 0;
 }
 
+/* Where --namesrv gives none the environment may. Where one is named, in
+ * either way, --mock=default has nobody to serve. */
+static int complete_namesrv(reading *in) {
+  rmq_vm_config *config = &in->options->config;
+  const char *from_environment = getenv("NAMESRV_ADDR");
+  if (!config->namesrv && from_environment && from_environment[0]) {
+    if (check_namesrv(in, "NAMESRV_ADDR", from_environment) < 0) return RMQ_EINVAL;
+    config->namesrv = from_environment;
+  }
+  if (config->namesrv && !config->mock_forced) config->mock = false;
+  return 0;
+}
+
 int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, size_t why_size) {
   memset(options, 0, sizeof *options);
   options->steps = rmq_alloc_zero((size_t)argc + 1, sizeof *options->steps);
@@ -205,10 +219,7 @@ int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, si
   if (!something && !options->version) {
     return fail(&in, "no script; write rmqlua SCRIPT, or rmqlua --help");
   }
-  const char *from_environment = getenv("NAMESRV_ADDR");
-  bool is_used = from_environment && from_environment[0] && !options->config.namesrv;
-  if (!is_used) return 0;
-  return check_namesrv(&in, "NAMESRV_ADDR", from_environment);
+  return complete_namesrv(&in);
 }
 
 void rmq_options_free(rmq_options *options) { free(options->steps); }
@@ -254,6 +265,7 @@ void rmq_options_help(void) {
       "stdin.\n"
       "\nOptions:\n");
   for (const option_row *row = rows; row->name; row++) {
+    if (!row->help) continue; /* another spelling of the one before */
     char left[64];
     const char *gap = row->value && row->value[0] != '[' ? " " : "";
     snprintf(left, sizeof left, "%s%s%s", row->name, gap, row->value ? row->value : "");
@@ -265,6 +277,7 @@ void rmq_options_help(void) {
       "does.\n"
       "\nExit status: 0; 1 an error in the script; 2 a wrong command line or a script that cannot "
       "be "
-      "read;\n3 something was not delivered; 130 and 143 after SIGINT and SIGTERM.\n");
+      "read;\n3 a message was not delivered whose result the script did not wait for; 130 and 143 "
+      "after SIGINT and\nSIGTERM.\n");
   print_settings();
 }

@@ -25,8 +25,6 @@ const char *rmq_vm_namesrv(const rmq_vm *vm, bool *forced) {
 }
 
 void rmq_vm_serve(rmq_vm *vm, const char *namesrv, bool forced) {
-  if (vm->namesrv && !forced)
-    return; /* --namesrv names some, so the mock serves nobody by default */
   free(vm->namesrv);
   vm->namesrv = rmq_copy_text(namesrv, strlen(namesrv));
   vm->namesrv_forced = forced;

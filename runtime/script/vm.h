@@ -21,7 +21,7 @@ rmq_vm *rmq_vm_of(lua_State *L);
 uv_loop_t *rmq_vm_loop(const rmq_vm *vm);
 const rmq_log *rmq_vm_log(const rmq_vm *vm);
 
-/* The name servers that the command line gives: `forced` when they replace what a script says
+/* The name servers that the command line or the environment gives: `forced` when they replace what a script says
  * (--mock). NULL when there are none. */
 const char *rmq_vm_namesrv(const rmq_vm *vm, bool *forced);
 

@@ -20,7 +20,7 @@ bool rmq_properties_next(rmq_slice *rest, rmq_field *out);
 /* The value of a property, or a slice with a NULL `ptr`. */
 rmq_slice rmq_properties_find(rmq_slice properties, const char *name);
 
-/* True when the name is one of the 51 that Java reserves for the system (protocol: MessageConst). */
+/* True when the name is one of the 51 that Java reserves for the system (MessageConst). */
 bool rmq_property_is_reserved(rmq_slice name);
 
 #endif

@@ -110,8 +110,13 @@ describe("the name server list", function()
   end)
   it("of --mock=default serves only producers that name none", function()
     assert.equal("a:1", used({ "--mock=default" }, [[namesrv = "a:1"]]))
-    local text = used { "--mock=default", env = { "NAMESRV_ADDR=c:3" } }
-    assert.truthy(text:find "^127%.0%.0%.1:%d+$", text)
+    assert.truthy(used({ "--mock=default" }):find "^127%.0%.0%.1:%d+$")
+  end)
+  it("of --mock=default, where any is named, is not even started", function()
+    assert.equal("b:2", used { "--mock=default", "--namesrv", "b:2" })
+    local ended = child.run { "--mock=default", "-e", "", env = { "NAMESRV_ADDR=c:3" } }
+    assert.same({ 0, "", "" }, { ended.code, ended.stdout, ended.stderr })
+    assert.equal("c:3", used { "--mock=default", env = { "NAMESRV_ADDR=c:3" } })
   end)
   it("that is nowhere to be found is an error that says how to give one", function()
     local text = used {}
