@@ -214,8 +214,8 @@ static void pause_first(rmq_send *send, rmq_mono now) {
   rmq_transport_timer(producer->transport, &send->timer, until);
 }
 
-/* Copies the address behind the broker's name: the table of brokers may lose it during the attempt.
- * */
+/* Copies the address behind the broker's name: the table of brokers may lose it during the
+ * attempt. */
 static void keep_given_address(rmq_send *send, const char *master) {
   size_t broker_len = strlen((const char *)rmq_buf_head(&send->given));
   send->given.end = send->given.start + broker_len + 1;

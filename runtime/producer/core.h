@@ -128,8 +128,8 @@ struct rmq_producer {
 void rmq_producer_enter(rmq_producer *producer);
 void rmq_producer_leave(rmq_producer *producer);
 
-/* Sets why something is refused when the producer is not running, and returns RMQ_ESTATE; else 0.
- * */
+/* Sets why something is refused when the producer is not running, and returns RMQ_ESTATE; else
+ * 0. */
 int rmq_producer_check_state(rmq_producer *producer);
 
 /* send.c: gives a send up where it stands, without completing it. */

@@ -61,8 +61,8 @@ static int refuse_empty(const char *field, rmq_failure *why) {
   return RMQ_EINVAL;
 }
 
-/* Refuses bytes 1 and 2, which end names and values in the property string, and what is not UTF-8.
- * */
+/* Refuses bytes 1 and 2, which end names and values in the property string, and what is not
+ * UTF-8. */
 static int check_text(const char *field, rmq_slice text, rmq_failure *why) {
   for (size_t i = 0; i < text.len; i++) {
     if (text.ptr[i] != 1 && text.ptr[i] != 2) continue;

@@ -12,8 +12,8 @@
 #define RMQ_GROUP_LENGTH_MAX 255
 
 /* 0, or RMQ_EINVAL and a sentence when the name is blank, longer than `longest` characters, or
- * holds another character than % | a-z A-Z 0-9 _ and -. `what` ("topic") names it in the sentence.
- * */
+ * holds another character than % | a-z A-Z 0-9 _ and -. `what` ("topic") names it in the
+ * sentence. */
 int rmq_name_check(const char *what, rmq_slice name, size_t longest, char *why, size_t why_size);
 
 /* True for the topics that the broker keeps for itself: nobody may send to them. */

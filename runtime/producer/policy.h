@@ -51,8 +51,8 @@ typedef struct rmq_attempt_end {
 } rmq_attempt_end;
 
 /* True when the message may be sent again: with a free choice after anything but a refusal that all
- * brokers would repeat; to a given queue only where the broker certainly did not take the message.
- * */
+ * brokers would repeat; to a given queue only where the broker certainly did not take the
+ * message. */
 bool rmq_policy_may_retry(const rmq_policy_codes *codes, const rmq_attempt_end *end);
 
 #endif

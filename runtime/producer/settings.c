@@ -15,8 +15,8 @@
 
 enum {
   LONGEST_TIME = 24 * 3600 * 1000,
-  /* A frame takes 16 MiB; this leaves room for a header whose properties are all escapes in JSON.
-   * */
+  /* A frame takes 16 MiB; this leaves room for a header whose properties are all escapes in
+   * JSON. */
   LARGEST_BODY = 16 * 1024 * 1024 - 256 * 1024
 };
 

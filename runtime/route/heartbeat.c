@@ -89,8 +89,8 @@ void rmq_heartbeat_connected(rmq_heartbeat *heartbeat, const char *addr) {
   rmq_broker *broker;
   for (size_t at = 0; (broker = rmq_map_next(heartbeat->brokers->by_name, &at, NULL)) != NULL;) {
     if (strcmp(broker->master, addr) != 0) continue;
-    /* One that waits for this connection already gives way, so that the new one goes first of all.
-     * */
+    /* One that waits for this connection already gives way, so that the new one goes first of
+     * all. */
     talk(heartbeat, broker, heartbeat->api_timeout_ms, encode_heartbeat, heartbeat_done);
   }
 }

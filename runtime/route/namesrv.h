@@ -34,8 +34,8 @@ typedef enum rmq_inquiry_status {
   RMQ_INQUIRY_FAILED   /* no server could say */
 } rmq_inquiry_status;
 
-/* One question, to as many servers as it takes. The caller's struct, of zeros before the first use.
- * */
+/* One question, to as many servers as it takes. The caller's struct, of zeros before the first
+ * use. */
 typedef struct rmq_inquiry rmq_inquiry;
 struct rmq_inquiry {
   rmq_request request; /* to one server */

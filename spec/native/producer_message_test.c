@@ -159,8 +159,8 @@ static void reserved_names(void) {
 static void the_longest(void) {
   static char value[70000];
   memset(value, 'v', sizeof value);
-  /* "WAIT" and "UNIQ_KEY" with their values take 24 bytes, the name and separators of "a" 3 more.
-   * */
+  /* "WAIT" and "UNIQ_KEY" with their values take 24 bytes, the name and separators of "a" 3
+   * more. */
   size_t fits = RMQ_PROPERTIES_MAX - 3 - sizeof "WAIT.false.UNIQ_KEY.ID." + 1;
   CHECK_INT(one_property(s("a"), rmq_slice_make(value, fits)), 0);
   CHECK_INT(rmq_buf_len(&out), RMQ_PROPERTIES_MAX);

@@ -536,8 +536,8 @@ static void queues_that_vanish(void) {
   finish();
 }
 
-/* The heartbeat of a round that waits for a connection gives way to the one that goes first on it.
- * */
+/* The heartbeat of a round that waits for a connection gives way to the one that goes first on
+ * it. */
 static void the_heartbeat_goes_first(void) {
   static const fake_rule slow[] = {{A, 0, 0, 100, NULL}, {NULL, 0, 0, 0, NULL}};
   begin();
