@@ -2,12 +2,16 @@
 # Real RocketMQ servers for the specs of this folder.
 #
 #   spec/real/cluster.sh jars             fetches the jars (Maven), compiles the Java helpers
-#   spec/real/cluster.sh run COMMAND...   does that too, boots a name server and a broker of each
-#                                         version, runs the command, kills the servers when it ends
+#   spec/real/cluster.sh run COMMAND...   does that too, boots a name server of each version with the
+#                                         masters broker-a (4.9.2) or broker-a and broker-b (5.4.0),
+#                                         runs the command, kills the servers when it ends
+#   spec/real/cluster.sh kill SERVER      for that command: ends a server with SIGKILL
+#   spec/real/cluster.sh start SERVER     starts it again on its folder and waits until it is up
 #
-# The command sees:
+# A SERVER is a version and a name: 5.4.0/broker-b. The command sees:
 #   RMQ_REAL_NAMESRV_54, RMQ_REAL_NAMESRV_49   host:port of the name server of 5.4.0 and of 4.9.2
 #   RMQ_REAL_JAVA                              what runs a Java helper: sh -c "$RMQ_REAL_JAVA Drain ..."
+#   RMQ_REAL_CLUSTER                           the folder of the servers, for "kill" and "start"
 #
 # Every run has its own folder and its own ports, so several can go on at once. Servers are killed with
 # SIGKILL: their stores are thrown away, and an orderly stop takes a broker up to twenty seconds.
@@ -60,12 +64,13 @@ prepare() {
 
 port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# Prints the first port of a free block of 40: per version a name server at +0 and a broker at +10,
-# which also listens at +8 (a second port for clients) and +11 (replication); 4.9.2 stands 20 higher.
+# Prints the first port of a free block of 40: per version a name server at +0 and brokers at +10 and
+# +15; each also listens 2 below (a second port for clients) and 1 above (replication). 4.9.2 stands 20
+# higher and has one broker.
 free_block() {
   local base=$((20000 + ($$ % 200) * 50)) tries=0 offset
   while [ $tries -lt 200 ]; do
-    for offset in 0 8 10 11 20 28 30 31; do
+    for offset in 0 8 10 11 13 15 16 20 28 30 31; do
       port_is_free $((base + offset)) || { offset=busy; break; }
     done
     [ "$offset" = busy ] || { printf '%s\n' "$base"; return 0; }
@@ -74,10 +79,20 @@ free_block() {
   die "no free block of ports between 20000 and 30000"
 }
 
-# start_java VERSION FOLDER CLASS HEAP ARGUMENT... : a server in its own session, pid in FOLDER/pid.
-start_java() {
-  local version=$1 folder=$2 class=$3 heap=$4
-  shift 4
+# describe_server FOLDER VERSION CLASS HEAP ARGUMENT... : writes down how the server is started, and
+# the logback files that 4.x servers want; empty ones are enough.
+describe_server() {
+  local folder=$1 name
+  shift
+  mkdir -p "$folder/conf"
+  printf '%s\n' "$@" >"$folder/command"
+  for name in namesrv broker; do printf '<configuration/>\n' >"$folder/conf/logback_$name.xml"; done
+}
+
+# start_server FOLDER : a server in its own session, pid in FOLDER/pid.
+start_server() {
+  local folder=$1 words
+  mapfile -t words <"$folder/command"
   : >"$folder/out"
   # shellcheck disable=SC2086  # the heap is a list of options
   ROCKETMQ_HOME=$folder setsid java \
@@ -86,17 +101,25 @@ start_java() {
     --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED \
     --add-opens=java.base/java.lang=ALL-UNNAMED \
     --add-exports=java.base/jdk.internal.ref=ALL-UNNAMED \
-    $heap -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+    ${words[2]} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
     -Duser.home="$folder" -Drocketmq.home.dir="$folder" \
-    -cp "$jars/$version/*" "$class" "$@" </dev/null >"$folder/out" 2>&1 &
+    -cp "$jars/${words[0]}/*" "${words[1]}" "${words[@]:3}" </dev/null >"$folder/out" 2>&1 &
   printf '%s\n' $! >"$folder/pid"
 }
 
-# await_boot FOLDER PORT: until the port accepts and the server says that it is up.
+# is_gone PID : also true for a process that has ended and that its parent has not asked for yet.
+is_gone() {
+  local state
+  state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) || return 0
+  case $state in '' | Z* | X*) return 0 ;; *) return 1 ;; esac
+}
+
+# await_boot FOLDER: until the port accepts and the server says that it is up.
 await_boot() {
-  local folder=$1 port=$2 end=$((SECONDS + boot_seconds))
+  local folder=$1 port end=$((SECONDS + boot_seconds))
+  port=$(sed -n 's/^listenPort=//p' "$folder/server.conf")
   until grep -q 'boot success' "$folder/out" && ! port_is_free "$port"; do
-    if ! kill -0 "$(cat "$folder/pid")" 2>/dev/null || [ $SECONDS -ge $end ]; then
+    if is_gone "$(cat "$folder/pid")" || [ $SECONDS -ge $end ]; then
       tail -n 40 "$folder/out" >&2
       die "the server in $folder did not boot; its output stands above"
     fi
@@ -104,32 +127,34 @@ await_boot() {
   done
 }
 
-write_configuration() {
-  local folder=$1 namesrv_port=$2 broker_port=$3
-  mkdir -p "$folder/ns/conf" "$folder/broker/conf"
-  # The 4.x servers want a logback file of each name; an empty configuration is enough.
-  local name
-  for name in namesrv broker; do
-    printf '<configuration/>\n' >"$folder/ns/conf/logback_$name.xml"
-    cp "$folder/ns/conf/logback_$name.xml" "$folder/broker/conf/"
-  done
-  cat >"$folder/ns/ns.conf" <<END
-listenPort=$namesrv_port
-kvConfigPath=$folder/ns/kv.json
-configStorePath=$folder/ns/ns.properties
+describe_namesrv() {
+  local version=$1 folder=$2 port=$3
+  describe_server "$folder" "$version" org.apache.rocketmq.namesrv.NamesrvStartup \
+    "-Xms64m -Xmx128m" -c "$folder/server.conf"
+  cat >"$folder/server.conf" <<END
+listenPort=$port
+kvConfigPath=$folder/kv.json
+configStorePath=$folder/ns.properties
 END
+}
+
+# describe_broker VERSION FOLDER NAMESRV_PORT PORT : the folder's name is the broker's.
+describe_broker() {
+  local version=$1 folder=$2 namesrv_port=$3 port=$4
+  describe_server "$folder" "$version" org.apache.rocketmq.broker.BrokerStartup \
+    "-Xms256m -Xmx384m -XX:MaxDirectMemorySize=128m" -c "$folder/server.conf"
   # Fast failure would refuse sends that waited 200 ms in the broker, as they do on a busy machine.
-  cat >"$folder/broker/broker.conf" <<END
+  cat >"$folder/server.conf" <<END
 brokerClusterName=C
-brokerName=broker-a
+brokerName=${folder##*/}
 brokerId=0
-listenPort=$broker_port
-haListenPort=$((broker_port + 1))
+listenPort=$port
+haListenPort=$((port + 1))
 namesrvAddr=127.0.0.1:$namesrv_port
 brokerIP1=127.0.0.1
 brokerIP2=127.0.0.1
-storePathRootDir=$folder/broker/store
-storePathCommitLog=$folder/broker/store/commitlog
+storePathRootDir=$folder/store
+storePathCommitLog=$folder/store/commitlog
 mappedFileSizeCommitLog=16777216
 mappedFileSizeConsumeQueue=1200000
 maxHashSlotNum=10000
@@ -140,17 +165,47 @@ brokerFastFailureEnable=false
 END
 }
 
-# boot VERSION FOLDER PORT: name server first, since a broker that misses it waits long to try again.
+# boot VERSION FOLDER PORT BROKER... : name server first, since a broker that misses it waits long to
+# try again; the brokers side by side.
 boot() {
-  local version=$1 folder=$2 port=$3
-  write_configuration "$folder" "$port" $((port + 10))
-  start_java "$version" "$folder/ns" org.apache.rocketmq.namesrv.NamesrvStartup "-Xms64m -Xmx128m" \
-    -c "$folder/ns/ns.conf"
-  await_boot "$folder/ns" "$port"
-  start_java "$version" "$folder/broker" org.apache.rocketmq.broker.BrokerStartup \
-    "-Xms256m -Xmx384m -XX:MaxDirectMemorySize=128m" -c "$folder/broker/broker.conf"
-  await_boot "$folder/broker" $((port + 10))
-  timeout --foreground "$boot_seconds" bash -c "$RMQ_REAL_JAVA Admin 127.0.0.1:$port awaitBroker broker-a"
+  local version=$1 folder=$2 port=$3 broker broker_port
+  shift 3
+  describe_namesrv "$version" "$folder/ns" "$port"
+  start_server "$folder/ns"
+  await_boot "$folder/ns"
+  broker_port=$((port + 10))
+  for broker in "$@"; do
+    describe_broker "$version" "$folder/$broker" "$port" "$broker_port"
+    start_server "$folder/$broker"
+    broker_port=$((broker_port + 5))
+  done
+  for broker in "$@"; do await_boot "$folder/$broker"; done
+  timeout --foreground "$boot_seconds" bash -c "$RMQ_REAL_JAVA Admin 127.0.0.1:$port awaitBroker $*"
+}
+
+# folder_of SERVER : the folder of a server of the cluster that runs this script's caller.
+folder_of() {
+  local folder=${RMQ_REAL_CLUSTER:?is not set; this command is for what "run" runs}/${1:-}
+  [ -f "$folder/command" ] || die "there is no server '${1:-}'; there is 5.4.0/broker-b"
+  printf '%s\n' "$folder"
+}
+
+# A second server on the folder of one that has not quite ended would find it locked.
+kill_server() {
+  local folder pid
+  folder=$(folder_of "$@")
+  pid=$(cat "$folder/pid")
+  is_gone "$pid" && die "$1 does not run"
+  kill -KILL "$pid"
+  until is_gone "$pid"; do sleep 0.02; done
+}
+
+start_again() {
+  local folder
+  folder=$(folder_of "$@")
+  is_gone "$(cat "$folder/pid")" || die "$1 runs already"
+  start_server "$folder"
+  await_boot "$folder"
 }
 
 kill_servers() {
@@ -175,9 +230,10 @@ run() {
   printf -v RMQ_REAL_JAVA 'java %s -Duser.home=%q -cp %q' \
     "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1" "$base/home" "$classes:$jars/5.4.0/*"
   export RMQ_REAL_JAVA
+  export RMQ_REAL_CLUSTER=$base
   export RMQ_REAL_NAMESRV_54=127.0.0.1:$block RMQ_REAL_NAMESRV_49=127.0.0.1:$((block + 20))
-  (trap - EXIT; boot 5.4.0 "$base/5.4.0" "$block") & first=$!
-  (trap - EXIT; boot 4.9.2 "$base/4.9.2" $((block + 20))) & second=$!
+  (trap - EXIT; boot 5.4.0 "$base/5.4.0" "$block" broker-a broker-b) & first=$!
+  (trap - EXIT; boot 4.9.2 "$base/4.9.2" $((block + 20)) broker-a) & second=$!
   wait "$first" || die "RocketMQ 5.4.0 did not start"
   wait "$second" || die "RocketMQ 4.9.2 did not start"
   printf 'RocketMQ 5.4.0 at %s and 4.9.2 at %s are up after %s s\n' \
@@ -190,5 +246,7 @@ run() {
 case "${1:-}" in
   jars) prepare ;;
   run) shift; run "$@" ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  kill) shift; kill_server "$@" ;;
+  start) shift; start_again "$@" ;;
+  *) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

@@ -79,7 +79,7 @@ end
 for _, server in ipairs(support.servers()) do
   describe("RocketMQ " .. server.version, function()
     it("gives back 10,000 random messages of 16 tasks, each once and byte for byte", function()
-      support.java("Admin", { server.namesrv, "createTopic", "RoundTrip", 8 })
+      support.java("Admin", { server.namesrv, "createTopic", 8, "RoundTrip" })
       round_trip(server, "RoundTrip", 10000, 16)
     end)
 

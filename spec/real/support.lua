@@ -4,6 +4,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local uv = require "luv"
+local wait = require "rocketmq.mock.wait"
 
 local support = {}
 
@@ -68,6 +69,23 @@ function support.java(helper, arguments, each, properties)
   words[#words + 1] = helper
   for _, argument in ipairs(arguments) do words[#words + 1] = quote(tostring(argument)) end
   run(table.concat(words, " "), each or function() end)
+end
+
+--- Kills a server, or starts it again and waits until it is up. Waits in this task only.
+---@param verb "kill"|"start"
+---@param server string version and name: "5.4.0/broker-b"
+function support.cluster(verb, server)
+  environment "RMQ_REAL_CLUSTER"
+  local handle, status
+  handle = assert(uv.spawn("spec/real/cluster.sh", {
+    args = { verb, server }, stdio = { nil, 1, 2 },
+  }, function(code)
+    status = code
+    handle:close()
+  end))
+  -- It has a limit of its own.
+  wait(function() return status end, math.huge)
+  if status ~= 0 then error(("cluster.sh %s %s ended with %d"):format(verb, server, status), 2) end
 end
 
 local alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

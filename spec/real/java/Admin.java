@@ -11,9 +11,9 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  * Prepares a cluster for the specs, with the admin client of RocketMQ itself.
  *
  * <pre>
- * Admin NAMESRV awaitBroker NAME            waits until the name server knows the broker
- * Admin NAMESRV createTopic TOPIC QUEUES    makes the topic on every master and waits for its route
- * Admin NAMESRV route TOPIC                 prints the route as JSON
+ * Admin NAMESRV awaitBroker NAME...            waits until the name server knows the brokers
+ * Admin NAMESRV createTopic QUEUES TOPIC...    makes the topics on every master and waits for their routes
+ * Admin NAMESRV route TOPIC                    prints the route as JSON
  * </pre>
  *
  * Exits 0 when done, 1 with a message on stderr otherwise.
@@ -26,7 +26,7 @@ public final class Admin {
 
   public static void main(String[] args) {
     if (args.length < 3) {
-      System.err.println("usage: Admin NAMESRV awaitBroker|createTopic|route NAME [QUEUES]");
+      System.err.println("usage: Admin NAMESRV awaitBroker|createTopic|route NAME...");
       System.exit(2);
     }
     DefaultMQAdminExt admin = new DefaultMQAdminExt(5000L);
@@ -48,10 +48,13 @@ public final class Admin {
   private static void run(DefaultMQAdminExt admin, String[] args) throws Exception {
     switch (args[1]) {
       case "awaitBroker":
-        await("broker " + args[2], () -> addresses(admin).containsKey(args[2]));
+        List<String> names = rest(args, 2);
+        await("brokers " + names, () -> addresses(admin).keySet().containsAll(names));
         break;
       case "createTopic":
-        createTopic(admin, args[2], Integer.parseInt(args[3]));
+        for (String topic : rest(args, 3)) {
+          createTopic(admin, topic, Integer.parseInt(args[2]));
+        }
         break;
       case "route":
         System.out.println(admin.examineTopicRouteInfo(args[2]).toJson());
@@ -59,6 +62,10 @@ public final class Admin {
       default:
         throw new IllegalArgumentException("unknown command " + args[1]);
     }
+  }
+
+  private static List<String> rest(String[] args, int from) {
+    return List.of(args).subList(from, args.length);
   }
 
   private static Map<String, BrokerData> addresses(DefaultMQAdminExt admin) throws Exception {
