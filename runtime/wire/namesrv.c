@@ -51,10 +51,10 @@ static int split_v6(rmq_slice text, rmq_slice *host, rmq_slice *port, const char
 
 static int split_name(rmq_slice text, rmq_slice *host, rmq_slice *port, const char **why) {
   const char *colon = memchr(text.ptr, ':', text.len);
-  if (!colon) return refuse(why, "the port is missing; write host:port");
+  if (!colon) return refuse(why, "the port is missing");
   *host = rmq_slice_make(text.ptr, (size_t)(colon - text.ptr));
   *port = rmq_slice_make(colon + 1, text.len - host->len - 1);
-  if (host->len == 0) return refuse(why, "the host is missing; write host:port");
+  if (host->len == 0) return refuse(why, "the host is missing");
   if (memchr(port->ptr, ':', port->len)) {
     return refuse(why, "there is more than one ':'; write an IPv6 address as [address]:port");
   }
@@ -66,7 +66,7 @@ static int split_name(rmq_slice text, rmq_slice *host, rmq_slice *port, const ch
 
 int rmq_host_port_parse(rmq_slice text, rmq_host_port *out, const char **why) {
   rmq_slice port;
-  if (text.len == 0) return refuse(why, "the address is empty; write host:port");
+  if (text.len == 0) return refuse(why, "the address is empty");
   int err = text.ptr[0] == '[' ? split_v6(text, &out->host, &port, why)
                                : split_name(text, &out->host, &port, why);
   if (err) return err;

@@ -56,6 +56,9 @@ describe("a list of name servers", function()
       assert.is_false(ok)
       assert.is_truthy(why:find(shown, 1, true))
       assert.matches("namesrv", why)
+      local _, hints = why:gsub("write host:port;host:port", "")
+      assert.equal(1, hints)
+      assert.is_nil(why:find("write host:port; ", 1, true)) -- what to write is said once
     end)
   end
 end)
