@@ -150,8 +150,8 @@ void rmq_producer_flush(rmq_producer *producer, int64_t timeout_ms, rmq_flush_do
 
 /* Accepts nothing new, gives what is in flight up to `timeout_ms`, fails the rest with kind
  * "state", unregisters from the brokers, closes. `done` comes once, later, with the number of sends
- * that failed because of it. Shutting down twice is allowed: the second `done` comes with the
- * first. */
+ * that failed because of it. Shutting down twice is allowed: the shorter time counts, and
+ * the second `done` comes with the first. */
 void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush_done *done,
                            void *arg);
 

@@ -22,6 +22,12 @@ static void step(rmq_producer *producer, int64_t in_ms) {
   rmq_transport_timer(producer->transport, &producer->end_timer, rmq_mono_add_ms(now, in_ms));
 }
 
+/* Who comes later may have less time: the end of the process, for example. */
+static void hurry(rmq_producer *producer, int64_t timeout_ms) {
+  rmq_mono end = rmq_mono_add_ms(rmq_transport_now(producer->transport), timeout_ms);
+  if (rmq_mono_before(end, producer->end_timer.at)) step(producer, timeout_ms);
+}
+
 /* Tells all who wait. The producer may be freed by any of them: nothing of it is used between. */
 static void tell_enders(rmq_producer *producer) {
   size_t undelivered = producer->undelivered;
@@ -89,6 +95,8 @@ void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush
   if (producer->state == RMQ_STATE_RUNNING) {
     producer->state = RMQ_STATE_DRAINING;
     step(producer, rmq_link_alone(&producer->active) ? 0 : timeout_ms);
+  } else if (producer->state == RMQ_STATE_DRAINING) {
+    hurry(producer, timeout_ms);
   } else if (producer->state == RMQ_STATE_SHUT) {
     step(producer, 0);
   }

@@ -222,6 +222,27 @@ static void shutdown_waits_for_what_is_under_way(void) {
   finish();
 }
 
+static void shutdown_takes_the_shorter_time(void) {
+  begin();
+  mute(A);
+  world_start();
+  rmq_send_options options = {.retries = 0, .timeout_ms = 60000};
+  world_send_with("T", &options, &end);
+  world_run(10);
+  rmq_producer_shutdown(producer, 5000, world_count_done, &counted);
+  world_run(100);
+  rmq_producer_shutdown(producer, 300, world_count_done, &counted_too);
+  rmq_producer_shutdown(producer, 40000, world_count_done, &counted_too);
+  world_run(299);
+  CHECK_INT(end.dones, 0);
+  world_run(1);
+  CHECK(end.dones == 1 && end.kind == RMQ_KIND_STATE);
+  world_at(A)->heartbeat_mute = false;
+  world_run(1500);
+  CHECK(counted.dones == 1 && counted.left == 1 && counted_too.dones == 2);
+  finish();
+}
+
 static void shutdown_cuts_short_what_takes_longer(void) {
   static world_end route, room;
   begin();
@@ -485,6 +506,7 @@ int main(void) {
   check_run("shutdown of an idle producer", shutdown_of_an_idle_producer);
   check_run("shutdown before anything", shutdown_before_anything);
   check_run("shutdown waits", shutdown_waits_for_what_is_under_way);
+  check_run("shutdown takes the shorter time", shutdown_takes_the_shorter_time);
   check_run("shutdown cuts short", shutdown_cuts_short_what_takes_longer);
   check_run("shutdown keeps what is stored", shutdown_keeps_what_is_stored);
   check_run("the farewell is bounded", brokers_that_do_not_answer_the_farewell);
