@@ -164,7 +164,8 @@ describe("at the end", function()
 
   it("a loop that sends for ever is stopped by a signal, with all it has sent", function()
     local running = start [[
-      producer = rocketmq.producer { group = "g", flush_timeout = 20000 }
+      producer = rocketmq.producer { group = "g", max_inflight = 500,
+        send_msg_timeout = 60000, flush_timeout = 60000 }
       while true do assert(producer:send_oneway(message)) end
     ]]
     assert(mock:wait(1000))
