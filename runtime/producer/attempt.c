@@ -14,12 +14,6 @@ static rmq_send *send_of(rmq_request *request) {
   return rmq_link_owner(request, rmq_send, request);
 }
 
-static rmq_mono now_of(const rmq_send *send) {
-  return rmq_transport_now(send->producer->transport);
-}
-
-static bool has_given_queue(const rmq_send *send) { return rmq_buf_len(&send->given) > 0; }
-
 /* Ends the send because its time is over before this attempt. */
 static void end_late(rmq_send *send) {
   if (send->failure.n_tries > 0) {
@@ -42,7 +36,7 @@ static void end_without_route(rmq_send *send, rmq_route_result result, rmq_slice
     rmq_send_end_failed(send);
     return;
   }
-  bool late = !rmq_mono_before(now_of(send), send->deadline);
+  bool late = !rmq_mono_before(rmq_send_now(send), send->deadline);
   bool unreached = result == RMQ_ROUTE_UNREACHED || result == RMQ_ROUTE_TIMEOUT;
   rmq_failure *failure = &send->failure;
   rmq_failure_set(failure, late ? RMQ_KIND_TIMEOUT : RMQ_KIND_ROUTE, unreached ? 10004 : 10005,
@@ -71,7 +65,7 @@ static void route_came(rmq_route_waiter *waiter, rmq_route_result result, rmq_sl
   rmq_producer_enter(producer);
   /* A given queue's broker may be known though the topic has nothing to choose from. */
   bool usable =
-      result == RMQ_ROUTE_READY || (has_given_queue(send) && result == RMQ_ROUTE_UNUSABLE);
+      result == RMQ_ROUTE_READY || (rmq_send_has_given_queue(send) && result == RMQ_ROUTE_UNUSABLE);
   if (usable) {
     rmq_send_go_on(send, true);
   } else {
@@ -262,13 +256,13 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
 }
 
 void rmq_send_go_on(rmq_send *send, bool rested) {
-  rmq_mono now = now_of(send);
+  rmq_mono now = rmq_send_now(send);
   if (!rmq_mono_before(now, send->deadline)) {
     end_late(send);
     return;
   }
   bool asks = send->choose && !send->chosen;
-  if (!asks && has_given_queue(send)) {
+  if (!asks && rmq_send_has_given_queue(send)) {
     go_on_given(send, now, rested);
     return;
   }

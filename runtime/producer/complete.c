@@ -31,7 +31,7 @@ void rmq_send_complete(rmq_send *send, const rmq_completion *completion) {
 }
 
 static int64_t elapsed_us(const rmq_send *send) {
-  return rmq_mono_diff_us(rmq_transport_now(send->producer->transport), send->started);
+  return rmq_mono_diff_us(rmq_send_now(send), send->started);
 }
 
 void rmq_send_fail(rmq_send *send) {

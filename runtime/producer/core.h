@@ -139,6 +139,15 @@ rmq_send *rmq_send_take(rmq_producer *producer);
 void rmq_send_give_back(rmq_send *send);
 void rmq_send_free(rmq_send *send);
 
+static inline rmq_mono rmq_send_now(const rmq_send *send) {
+  return rmq_transport_now(send->producer->transport);
+}
+
+/* True when the message may go to one queue only: given with the call, or chosen by its selector. */
+static inline bool rmq_send_has_given_queue(const rmq_send *send) {
+  return rmq_buf_len(&send->given) > 0;
+}
+
 /* attempt.c: makes the next attempt, or the pause before it, or ends the send. `rested`: the pause
  * has been made. */
 void rmq_send_go_on(rmq_send *send, bool rested);

@@ -7,17 +7,11 @@
 
 /* What comes of an attempt: the send's end, or another attempt. */
 
-static rmq_mono now_of(const rmq_send *send) {
-  return rmq_transport_now(send->producer->transport);
-}
-
-static bool has_given_queue(const rmq_send *send) { return rmq_buf_len(&send->given) > 0; }
-
 /* Notes an attempt that did not bring what was wanted. */
 static void note_try(rmq_send *send, rmq_kind kind, int32_t code, bool written, const char *text) {
   rmq_failure_try(&send->failure, kind, code, written, rmq_slice_text(send->broker),
                   rmq_slice_text(send->addr), rmq_slice_text(text),
-                  rmq_mono_diff_us(now_of(send), send->attempt_started));
+                  rmq_mono_diff_us(rmq_send_now(send), send->attempt_started));
 }
 
 /* While no attempt has written anything, another queue may be chosen. */
@@ -68,12 +62,13 @@ static void broke_off(rmq_send *send, const rmq_outcome *outcome) {
   note_try(send, kind, java_code_of(kind), outcome->written,
            has_detail ? outcome->detail : rmq_error_text(outcome->status));
   if (kind != RMQ_KIND_TIMEOUT) rmq_topic_refresh(send->topic);
-  rmq_attempt_end end = {.written = outcome->written, .given_queue = has_given_queue(send)};
+  rmq_attempt_end end = {.written = outcome->written,
+                         .given_queue = rmq_send_has_given_queue(send)};
   try_again_or_end(send, &end);
 }
 
 static bool has_untried_broker(const rmq_send *send) {
-  const rmq_publish *publish = has_given_queue(send) ? NULL : send->publish;
+  const rmq_publish *publish = rmq_send_has_given_queue(send) ? NULL : send->publish;
   for (size_t i = 0; publish && i < publish->n_brokers; i++) {
     if (!rmq_send_has_tried(send, publish->brokers[i].name)) return true;
   }
@@ -85,14 +80,14 @@ static bool has_untried_broker(const rmq_send *send) {
  * unless a broker that has not failed this send can have it. True when it took care of the send. */
 static bool come_back_after_go_away(rmq_send *send) {
   if (send->attempts <= send->retries && has_untried_broker(send)) return false;
-  rmq_mono now = now_of(send);
+  rmq_mono now = rmq_send_now(send);
   if (!send->came_back && rmq_mono_before(now, send->deadline)) {
     send->came_back = true;
     send->retries++;
     rmq_send_attempt(send, now, false);
     return true;
   }
-  if (!has_given_queue(send)) return false;
+  if (!rmq_send_has_given_queue(send)) return false;
   rmq_send_end_failed(send);
   return true;
 }
@@ -106,8 +101,10 @@ static void refused(rmq_send *send, const rmq_header *header) {
   note_try(send, RMQ_KIND_BROKER, header->code, true, text);
   if (rmq_policy_code_is_stale_route(header->code)) rmq_topic_refresh(send->topic);
   if (header->code == RMQ_GO_AWAY && come_back_after_go_away(send)) return;
-  rmq_attempt_end end = {
-      .refused = true, .code = header->code, .written = true, .given_queue = has_given_queue(send)};
+  rmq_attempt_end end = {.refused = true,
+                         .code = header->code,
+                         .written = true,
+                         .given_queue = rmq_send_has_given_queue(send)};
   try_again_or_end(send, &end);
 }
 
@@ -117,7 +114,7 @@ static void unreadable(rmq_send *send, const char *missing) {
   snprintf(text, sizeof text, "its answer says that the message is stored, but has no proper %s",
            missing ? missing : "fields");
   note_try(send, RMQ_KIND_CLOSED, 0, true, text);
-  rmq_attempt_end end = {.written = true, .given_queue = has_given_queue(send)};
+  rmq_attempt_end end = {.written = true, .given_queue = rmq_send_has_given_queue(send)};
   try_again_or_end(send, &end);
 }
 
@@ -153,7 +150,7 @@ static void keep_result(rmq_send *send, rmq_send_status status, const rmq_send_r
 static bool wants_better(const rmq_send *send, rmq_send_status status) {
   const rmq_settings *settings = &send->producer->settings;
   if (status == RMQ_SEND_OK || !settings->retry_another_broker_when_not_store_ok) return false;
-  return send->attempts <= send->retries && !has_given_queue(send);
+  return send->attempts <= send->retries && !rmq_send_has_given_queue(send);
 }
 
 static void stored(rmq_send *send, rmq_send_status status, const rmq_header *header) {
