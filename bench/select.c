@@ -22,10 +22,10 @@ typedef struct topic {
 static rmq_publish *make_publish(size_t brokers) {
   rmq_queue_data *queues = rmq_alloc_zero(brokers, sizeof *queues);
   rmq_broker_data *datas = rmq_alloc_zero(brokers, sizeof *datas);
-  char(*names)[16] = rmq_alloc_zero(brokers, sizeof *names);
+  char(*names)[32] = rmq_alloc_zero(brokers, sizeof *names);
   rmq_broker_addr master = {.id = RMQ_MASTER_ID, .addr = rmq_slice_text("127.0.0.1:10911")};
   for (size_t i = 0; i < brokers; i++) {
-    snprintf(names[i], sizeof names[i], "broker-%05zu", i);
+    snprintf(names[i], sizeof names[i], "broker-%05u", (unsigned)i);
     rmq_slice name = rmq_slice_text(names[i]);
     queues[i] = (rmq_queue_data){name, QUEUES, QUEUES, RMQ_PERM_READ | RMQ_PERM_WRITE, 0};
     datas[i] = (rmq_broker_data){{0}, name, &master, 1};

@@ -170,6 +170,7 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   header.queue_id = send->queue_id;
   header.born_timestamp = send->born_ms;
   header.flag = send->flag;
+  header.sys_flag = send->sys_flag;
   header.properties = rmq_buf_slice(&send->properties);
   header.broker_name = rmq_slice_text(send->broker);
   send->encoded = true;

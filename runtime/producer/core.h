@@ -45,6 +45,7 @@ typedef struct rmq_send {
   int64_t attempt_timeout_ms;
   int retries;
   int32_t flag;
+  int32_t sys_flag;
   bool oneway;
   rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
   rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
@@ -117,6 +118,7 @@ struct rmq_producer {
 
   rmq_link flushes;    /* who waits for a flush */
   rmq_link queries;    /* who waits for the queues of a topic */
+  rmq_link calls;      /* requests under way that are no sends */
   rmq_link enders;     /* who waits for the shutdown */
   rmq_timer end_timer; /* the next step of the shutdown */
   size_t undelivered;  /* sends that failed because of it */
@@ -203,6 +205,14 @@ void rmq_producer_drop_flushes(rmq_producer *producer);
 /* queues.c */
 void rmq_producer_fail_queries(rmq_producer *producer);
 void rmq_producer_drop_queries(rmq_producer *producer);
+
+/* call.c */
+void rmq_producer_fail_calls(rmq_producer *producer);
+void rmq_producer_drop_calls(rmq_producer *producer);
+
+/* outcome.c: how a request that got no answer is told to users, and Java's number for it, or 0. */
+rmq_kind rmq_kind_of_status(int status);
+int32_t rmq_java_code_of(rmq_kind kind);
 
 /* shutdown.c */
 void rmq_producer_init_end(rmq_producer *producer);

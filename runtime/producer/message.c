@@ -182,6 +182,13 @@ static int put_keys(const rmq_message *message, rmq_buf *out, rmq_failure *why) 
   return 0;
 }
 
+/* Their writer answers for them: they are ASCII, and without bytes 1 and 2. */
+static void put_system(const rmq_message *message, rmq_buf *out) {
+  for (size_t i = 0; i < message->n_system; i++) {
+    rmq_properties_put(out, message->system[i].name, message->system[i].value);
+  }
+}
+
 /* What every message has, and nothing can be wrong with. */
 static void put_our_own(bool wait, rmq_slice msg_id, rmq_buf *out) {
   static const char with_wait[] = "WAIT\001true\002UNIQ_KEY\001";
@@ -205,6 +212,7 @@ int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf
     return diagnose(message, why);
   }
   rmq_slice given = rmq_buf_slice(out);
+  put_system(message, out);
   put_our_own(message->wait, msg_id, out);
   rmq_slice all = rmq_buf_slice(out);
   if (all.len > RMQ_PROPERTIES_MAX) {

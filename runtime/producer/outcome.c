@@ -39,7 +39,7 @@ static void try_again_or_end(rmq_send *send, const rmq_attempt_end *end) {
   }
 }
 
-static rmq_kind kind_of_status(int status) {
+rmq_kind rmq_kind_of_status(int status) {
   switch (status) {
     case RMQ_ETIMEOUT:
       return RMQ_KIND_TIMEOUT;
@@ -51,15 +51,15 @@ static rmq_kind kind_of_status(int status) {
   }
 }
 
-static int32_t java_code_of(rmq_kind kind) {
+int32_t rmq_java_code_of(rmq_kind kind) {
   if (kind == RMQ_KIND_CONNECT) return 10001;
   return kind == RMQ_KIND_TIMEOUT ? 10002 : 0;
 }
 
 static void broke_off(rmq_send *send, const rmq_outcome *outcome) {
-  rmq_kind kind = kind_of_status(outcome->status);
+  rmq_kind kind = rmq_kind_of_status(outcome->status);
   bool has_detail = outcome->detail && outcome->detail[0] != '\0';
-  note_try(send, kind, java_code_of(kind), outcome->written,
+  note_try(send, kind, rmq_java_code_of(kind), outcome->written,
            has_detail ? outcome->detail : rmq_error_text(outcome->status));
   if (kind != RMQ_KIND_TIMEOUT) rmq_topic_refresh(send->topic);
   rmq_attempt_end end = {.written = outcome->written,

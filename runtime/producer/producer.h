@@ -36,6 +36,11 @@ typedef struct rmq_message {
   size_t n_properties;
   int32_t flag;
   bool wait; /* WAIT: the broker answers when the message is stored as its flush settings say */
+  /* Properties that RocketMQ itself reads (TRAN_MSG, DELAY, ...), written as they are: who fills
+   * these knows what they mean. The user's own must not have such names. */
+  const rmq_field *system;
+  size_t n_system;
+  int32_t sys_flag; /* MessageSysFlag, as far as the sender sets it */
 } rmq_message;
 
 /* A queue by its broker's name and its id. */

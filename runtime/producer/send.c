@@ -220,6 +220,7 @@ static void set_up(rmq_send *send, const rmq_message *message, const rmq_send_op
   int64_t timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : settings->send_msg_timeout;
   send->body = message->body;
   send->flag = message->flag;
+  send->sys_flag = message->sys_flag;
   send->oneway = options->mode == RMQ_MODE_ONEWAY;
   send->retries = options->retries >= 0 ? options->retries : retries_of(settings, options->mode);
   send->choose = options->broker.len > 0 ? NULL : options->choose;

@@ -61,6 +61,11 @@ static void fail_the_rest(rmq_producer *producer) {
     rmq_send_fail_shutdown(send);
   }
   rmq_producer_fail_queries(producer);
+  rmq_producer_fail_calls(producer);
+}
+
+static bool is_idle(const rmq_producer *producer) {
+  return rmq_link_alone(&producer->active) && rmq_link_alone(&producer->calls);
 }
 
 static void drained(rmq_producer *producer) {
@@ -94,7 +99,7 @@ void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush
   rmq_link_append(&producer->enders, &waiter->link);
   if (producer->state == RMQ_STATE_RUNNING) {
     producer->state = RMQ_STATE_DRAINING;
-    step(producer, rmq_link_alone(&producer->active) ? 0 : timeout_ms);
+    step(producer, is_idle(producer) ? 0 : timeout_ms);
   } else if (producer->state == RMQ_STATE_DRAINING) {
     hurry(producer, timeout_ms);
   } else if (producer->state == RMQ_STATE_SHUT) {
@@ -103,7 +108,7 @@ void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush
 }
 
 void rmq_producer_check_end(rmq_producer *producer) {
-  if (producer->state != RMQ_STATE_DRAINING || !rmq_link_alone(&producer->active)) return;
+  if (producer->state != RMQ_STATE_DRAINING || !is_idle(producer)) return;
   if (producer->transport) step(producer, 0);
 }
 
