@@ -296,15 +296,24 @@ void rmq_transport_answer(rmq_transport *t, const rmq_header *request, int32_t c
   rmq_connection_touch(c);
 }
 
-void rmq_transport_close(rmq_transport *t, const char *addr) {
-  rmq_connection *c = rmq_map_get(t->connections, rmq_slice_text(addr));
-  if (!c) return;
+static void close_connection(rmq_connection *c) {
   c->wanted = false;
   if (c->state != RMQ_CONNECTION_IDLE && c->state != RMQ_CONNECTION_CLOSING) {
     rmq_connection_stop(c);
   }
   rmq_connection_doom(c, RMQ_ECLOSED, "closed by this side");
   rmq_connection_touch(c); /* done comes at the end of the turn, not from in here */
+}
+
+void rmq_transport_close(rmq_transport *t, const char *addr) {
+  rmq_connection *c = rmq_map_get(t->connections, rmq_slice_text(addr));
+  if (c) close_connection(c);
+}
+
+void rmq_transport_close_all(rmq_transport *t) {
+  for (rmq_link *link = t->every.next; link != &t->every; link = link->next) {
+    close_connection(rmq_link_owner(link, rmq_connection, every));
+  }
 }
 
 void rmq_transport_retire(rmq_transport *t, const char *addr) {

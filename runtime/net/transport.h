@@ -100,6 +100,9 @@ void rmq_transport_answer(rmq_transport *transport, const rmq_header *request, i
 /* Closes the connection to an address; what is pending on it fails with RMQ_ECLOSED. */
 void rmq_transport_close(rmq_transport *transport, const char *addr);
 
+/* Closes all connections like that, also those that a peer sent away. */
+void rmq_transport_close_all(rmq_transport *transport);
+
 /* Closes the connection to an address when nothing is pending on it any more. What has not been sent
  * fails with RMQ_ECLOSED. A later request to the address keeps it. */
 void rmq_transport_retire(rmq_transport *transport, const char *addr);

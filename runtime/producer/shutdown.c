@@ -44,7 +44,7 @@ static void tell_enders(rmq_producer *producer) {
 
 static void parted(void *arg) {
   rmq_producer *producer = arg;
-  rmq_routes_disconnect(producer->routes);
+  rmq_transport_close_all(producer->transport);
   producer->state = RMQ_STATE_SHUT;
   tell_enders(producer);
 }

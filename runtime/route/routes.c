@@ -180,13 +180,3 @@ void rmq_routes_farewell(rmq_routes *routes, int64_t timeout_ms, void (*gone)(vo
   }
   rmq_heartbeat_farewell(&routes->heartbeat, timeout_ms, gone, arg);
 }
-
-void rmq_routes_disconnect(rmq_routes *routes) {
-  rmq_broker *broker;
-  for (size_t at = 0; (broker = rmq_map_next(routes->brokers.by_name, &at, NULL)) != NULL;) {
-    rmq_transport_close(routes->config.transport, broker->master);
-  }
-  for (size_t i = 0; i < routes->servers.n_addrs; i++) {
-    rmq_transport_close(routes->config.transport, routes->servers.addrs[i]);
-  }
-}

@@ -123,7 +123,4 @@ void rmq_routes_connected(rmq_routes *routes, const char *addr);
 void rmq_routes_farewell(rmq_routes *routes, int64_t timeout_ms, void (*gone)(void *arg),
                          void *arg);
 
-/* Closes the connections to all brokers and name servers. */
-void rmq_routes_disconnect(rmq_routes *routes);
-
 #endif

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "net/connection.h"
 #include "net_calls.h"
 
@@ -417,6 +418,35 @@ static void names_are_resolved_for_each_connection(void) {
   finish();
 }
 
+/* One stands, one is being made (its host has a second address to be tried), one waits for its name. */
+static void closing_all_leaves_nothing_that_goes_on(void) {
+  static const fake_rule rules[] = {
+      {.name = "two.example", .found = "10.0.0.8 10.0.0.9"},
+      {.name = "10.0.0.8:1", .delay_ms = -1},
+      {.name = "mute.example", .delay_ms = -1},
+      {.name = NULL},
+  };
+  start();
+  fake_set_rules(fake, rules);
+  static call calls[3];
+  memset(calls, 0, sizeof calls);
+  invoke_to("10.0.0.7:1", &calls[0], 60000);
+  invoke_to("two.example:1", &calls[1], 60000);
+  invoke_to("mute.example:1", &calls[2], 60000);
+  fake_advance(fake, 1000);
+  CHECK_INT(fake_opened(fake), 2);
+  CHECK_INT(fake_alive(fake), 2);
+  rmq_transport_close_all(transport);
+  fake_settle(fake);
+  CHECK_INT(n_ended, 3);
+  for (int i = 0; i < 3; i++) CHECK_INT(calls[i].status, RMQ_ECLOSED);
+  fake_advance(fake, 100000);
+  CHECK_INT(fake_opened(fake), 2);
+  CHECK_INT(fake_alive(fake), 0);
+  CHECK_INT(fake_lookups(fake), 2);
+  finish();
+}
+
 int main(void) {
   check_run("replies come in any order", replies_come_in_any_order);
   check_run("replies may come in any pieces", replies_may_come_in_any_pieces);
@@ -435,5 +465,6 @@ int main(void) {
   check_run("several addresses have their own connections",
             several_addresses_have_their_own_connections);
   check_run("names are resolved for each connection", names_are_resolved_for_each_connection);
+  check_run("closing all", closing_all_leaves_nothing_that_goes_on);
   return check_end();
 }
