@@ -42,7 +42,7 @@ describe("a mock's description", function()
   end)
 
   it("refuses what is of the wrong kind", function()
-    assert.matches("'brokers' must be a whole number from 1 or a table, not 0",
+    assert.matches("'brokers' must be a whole number from 1 to 2147483647 or a table, not 0",
       refusal { brokers = 0 })
     assert.matches("mock: 'brokers' is 1e%+09; at most 1000 are possible",
       refusal { brokers = 1e9 })
@@ -58,5 +58,31 @@ describe("a mock's description", function()
 
   it("points at the line that gave it", function()
     assert.matches("description_spec%.lua:%d+: mock:", refusal { broker = 2 })
+  end)
+end)
+
+describe("what the mock gives to scripts", function()
+  local mock
+
+  setup(function() mock = new_mock() end)
+  teardown(function() mock:close() end)
+
+  it("says how a method is called when a dot stands for the colon", function()
+    local rule = mock:rule { silent = true, times = 1 }
+    local wrong = { [mock] = { "mock", "rule" }, [mock:broker("broker-a")] = { "broker", "stop" },
+      [mock:name_server()] = { "name_server", "stop" }, [rule] = { "rule", "remove" } }
+    for object, names in pairs(wrong) do
+      local ok, err = pcall(function() object[names[2]] { silent = true } end)
+      assert.is_false(ok)
+      assert.equal(("%s.%s: call it with a colon, as in %s:%s(...)"):format(names[1], names[2],
+        names[1], names[2]), err:match "description_spec.lua:%d+: (.*)")
+    end
+  end)
+
+  it("refuses numbers that no field of the protocol can hold", function()
+    for _, given in ipairs { { version = 1e18 }, { keep = 2 ^ 31 }, { topics = { T = 2 ^ 40 } } } do
+      assert.error_matches(function() new_mock(given) end, "must be a whole number .*2147483647")
+    end
+    assert.error_matches(function() mock:rule { answer = { code = 1e18 } } end, "32 bits")
   end)
 end)

@@ -22,7 +22,8 @@ describe("a broker of the mock", function()
   local mock, client
 
   before_each(function()
-    mock = new_mock { brokers = { { name = "broker-a", slaves = 1 } }, topics = { Orders = 4 },
+    mock = new_mock { brokers = { { name = "broker-a", slaves = 1 } },
+      topics = { Orders = 4, Ordered = { order = true } },
       max_message_size = 1000 }
     client = assert(raw_client.connect(mock:broker("broker-a").addr))
   end)
@@ -154,13 +155,14 @@ describe("a broker of the mock", function()
     assert.equal(0, send({ i = "a\1" .. ("x"):rep(32764) .. "\2" }, ("x"):rep(1000)).code)
   end)
 
-  it("forbids what its permissions, or a topic's, do not allow", function()
+  it("looks at its own permission for ordered topics only, and never at a topic's", function()
     mock:broker("broker-a"):set_topic("Orders", { perm = 4 })
-    assert.equal(16, send().code)
-    mock:broker("broker-a"):set_topic("Orders", { perm = 6 })
     assert.equal(0, send().code)
     mock:broker("broker-a"):set_perm(4)
-    assert.equal(16, send().code)
+    assert.equal(0, send().code)
+    assert.equal(16, send({ b = "Ordered" }).code)
+    mock:broker("broker-a"):set_perm(6)
+    assert.equal(0, send({ b = "Ordered" }).code)
   end)
 
   it("does not know an unknown topic when topics are not made automatically", function()

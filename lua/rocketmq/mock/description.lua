@@ -1,5 +1,6 @@
 --- What a user says about a mock cluster, checked and with every default filled in.
 local fields = require "rocketmq.mock.fields"
+local parts = require "rocketmq.mock.parts"
 
 local description = {}
 
@@ -31,6 +32,10 @@ description.fields = {
   { name = "seed", type = "integer",
     help = "makes the mock's random choices repeatable; default 1" },
 }
+
+for _, part in ipairs(parts.list) do
+  for _, row in ipairs(part.fields or {}) do table.insert(description.fields, row) end
+end
 
 local broker_fields = {
   { name = "name", type = "string", help = "the broker's name" },
@@ -154,14 +159,14 @@ local function order_confs(topics, brokers)
     if type(topic.order) == "string" then
       confs[name] = topic.order
     elseif topic.order then
-      local parts = {}
+      local entries = {}
       for _, broker in ipairs(brokers) do
         local here = broker.topics[name]
         if here then
-          parts[#parts + 1] = broker.name .. ":" .. (here.write_queues or here.queues or 4)
+          entries[#entries + 1] = broker.name .. ":" .. (here.write_queues or here.queues or 4)
         end
       end
-      confs[name] = table.concat(parts, ";")
+      confs[name] = table.concat(entries, ";")
     end
   end
   return confs
@@ -176,6 +181,15 @@ local function read_namesrvs(given)
     fields.check(what, one, namesrv_fields)
   end
   return list
+end
+
+-- What was given of the fields that the parts have.
+local function part_options(given)
+  local options = {}
+  for _, part in ipairs(parts.list) do
+    for _, row in ipairs(part.fields or {}) do options[row.name] = given[row.name] end
+  end
+  return options
 end
 
 ---Reads a description. Raises, without a position, when it is wrong.
@@ -199,6 +213,7 @@ function description.read(given)
     version = given.version or 493,
     keep = given.keep or 100000,
     seed = given.seed or 1,
+    options = part_options(given),
   }
 end
 

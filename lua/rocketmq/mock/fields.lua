@@ -7,10 +7,17 @@ local fields = {}
 ---@field type string what values are allowed, see `tests` below; several joined by "|"
 ---@field help string one sentence
 
+-- Whole numbers go into fields of 32 bits sooner or later.
+local LEAST, MOST = -2 ^ 31, 2 ^ 31 - 1
+
+local function is_whole(value, least)
+  return type(value) == "number" and value >= least and value <= MOST and value % 1 == 0
+end
+
 local tests = {
-  count = function(value) return type(value) == "number" and value >= 1 and value % 1 == 0 end,
-  integer = function(value) return type(value) == "number" and value >= 0 and value % 1 == 0 end,
-  code = function(value) return type(value) == "number" and value % 1 == 0 end,
+  count = function(value) return is_whole(value, 1) end,
+  integer = function(value) return is_whole(value, 0) end,
+  code = function(value) return is_whole(value, LEAST) end,
   string = function(value) return type(value) == "string" and value ~= "" end,
   bytes = function(value) return type(value) == "string" end,
   boolean = function(value) return type(value) == "boolean" end,
@@ -18,7 +25,8 @@ local tests = {
 }
 
 local wanted = {
-  count = "a whole number from 1", integer = "a whole number from 0", code = "a whole number",
+  count = "a whole number from 1 to 2147483647", integer = "a whole number from 0 to 2147483647",
+  code = "a whole number of 32 bits",
   string = "a text", bytes = "a string of bytes", boolean = "true or false", table = "a table",
 }
 
@@ -93,6 +101,22 @@ function fields.check(what, given, rows)
     if not allowed(row.type, value) then
       error(("%s: '%s' must be %s, not %s"):format(what, name, describe(row.type),
         type(value) == "string" and "'" .. value .. "'" or tostring(value)), 0)
+    end
+  end
+end
+
+---Lets every method of a class say how it is called when it is called without its object.
+---@param what string what scripts call the object: "mock"
+---@param class table
+function fields.guard_methods(what, class)
+  for name, method in pairs(class) do
+    if type(method) == "function" then
+      class[name] = function(self, ...)
+        if getmetatable(self) ~= class then
+          error(("%s.%s: call it with a colon, as in %s:%s(...)"):format(what, name, what, name), 2)
+        end
+        return method(self, ...) -- a tail call: the method's own errors name the caller's line
+      end
     end
   end
 end

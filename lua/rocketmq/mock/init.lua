@@ -9,11 +9,12 @@
 ---     print(#mock:messages("Orders"))
 ---     mock:close()
 local uv = require "luv"
-local Broker = require "rocketmq.mock.broker"
+local new_broker = require "rocketmq.mock.broker"
 local Journal = require "rocketmq.mock.journal"
-local NameServer = require "rocketmq.mock.namesrv"
+local new_name_server = require "rocketmq.mock.namesrv"
 local description = require "rocketmq.mock.description"
 local fields = require "rocketmq.mock.fields"
+local parts = require "rocketmq.mock.parts"
 local new_random = require "rocketmq.mock.random"
 local rules = require "rocketmq.mock.rules"
 local wait = require "rocketmq.mock.wait"
@@ -26,6 +27,8 @@ local DEFAULT_WAIT = 5000
 local Mock = {}
 Mock.__index = Mock
 
+for name, method in pairs(parts.mock_methods) do Mock[name] = method end
+
 -- What all servers of one mock share.
 local function new_world(plan)
   local started = uv.hrtime()
@@ -37,11 +40,24 @@ local function new_world(plan)
     max_message_size = plan.max_message_size,
     version = plan.version,
     order_confs = plan.order_confs,
+    options = plan.options,
+    parts = parts,
+    timers = {}, -- of `after` that are still to fire
     groups = {}, -- of broker servers, in the order of the description
     rules = {},
     random = new_random(plan.seed),
   }
   function world.now() return (uv.hrtime() - started) / 1e6 end
+  function world.after(ms, fn)
+    local timer = assert(uv.new_timer())
+    world.timers[timer] = true
+    timer:start(ms, 0, function()
+      world.timers[timer] = nil
+      timer:close()
+      fn()
+    end)
+    timer:unref()
+  end
   function world.next_connection()
     connections = connections + 1
     return connections
@@ -57,7 +73,7 @@ end
 
 local function start_brokers(self, plan)
   for _, given in ipairs(plan.brokers) do
-    local servers = Broker.group(self.world, given)
+    local servers = new_broker(self.world, given)
     self.brokers[given.name] = servers
     local any = select(2, next(servers))
     self.world.groups[#self.world.groups + 1] = any.group
@@ -71,7 +87,7 @@ end
 local function start_name_servers(self, plan)
   local addrs = {}
   for index, given in ipairs(plan.namesrvs) do
-    local server = NameServer.new(self.world, index, given)
+    local server = new_name_server(self.world, index, given)
     self.name_servers[index] = server
     addrs[index] = server.addr
   end
@@ -216,7 +232,11 @@ end
 
 ---Closes everything. Closing again does nothing; what came can still be read.
 function Mock:close()
+  for timer in pairs(self.world.timers) do timer:close() end
+  self.world.timers = {}
   for _, server in each_server(self) do server:close() end
 end
+
+fields.guard_methods("mock", Mock)
 
 return new

@@ -101,7 +101,8 @@ end
 
 ---Notes a message that was stored.
 ---@param entry table `request` (what `request` gave), `topic`, `broker`, `queue_id`,
---- `queue_offset`, `offset_msg_id`, `member` (its number in a batch, from 1, or nil)
+--- `queue_offset`, `offset_msg_id`, `member` (its number in a batch, from 1, or nil), `properties`
+--- (when they are not those of the request)
 function Journal:message(entry)
   self.received = self.received + 1
   self.message_list:put(entry)
@@ -168,7 +169,7 @@ local function open_message(entry)
   local request = open_request(entry.request)
   local header = wire.decode_send_header(request)
   local part = own_part(entry, request, header)
-  local properties = wire.decode_properties(part.properties)
+  local properties = wire.decode_properties(entry.properties or part.properties)
   entry.opened = {
     topic = entry.topic,
     broker = entry.broker,

@@ -151,4 +151,6 @@ function rules.new(given, places)
   }, Rule)
 end
 
+fields.guard_methods("rule", Rule)
+
 return rules

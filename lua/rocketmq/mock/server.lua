@@ -38,6 +38,8 @@ function Server.new(options)
     host = options.host or "127.0.0.1",
     connections = {},
     timers = {},
+    calls = {}, -- requests of ours that wait for their answers: by opaque, `connection` and `done`
+    last_opaque = 0,
     running = false,
     closed = false,
   }, Server)
@@ -97,6 +99,7 @@ function Server:accept()
     end,
     closed = function(from)
       self.connections[from] = nil
+      self:give_up(from)
       if self.lost then self.lost(from) end
     end,
   })
@@ -109,13 +112,60 @@ end
 
 ---@private
 function Server:serve(connection, command, frame)
-  if is_set(command.flag, RESPONSE) then return end
+  if is_set(command.flag, RESPONSE) then return self:answered(connection, command) end
   local topic = command.ext.topic or command.ext.b
   local entry = self.world.journal:request(self, connection, command, frame, topic)
   local rule = self.world.rule_for(self.labels, command.code, topic)
   if rule then return self:misbehave(rule, connection, command, entry) end
   local answer = self.handle(command, connection, entry)
   if answer then self:answer(connection, command, answer) end
+end
+
+---Sends a request of the server's own to a client.
+---@param connection rocketmq.mock.Connection one of this server
+---@param fields table `code`, `ext`, `body`, `remark`, `oneway`
+---@param done fun(answer: table?, err: string?)? called once, when it is not oneway
+function Server:request(connection, fields, done)
+  self.last_opaque = self.last_opaque + 1
+  local opaque = self.last_opaque
+  if done and not fields.oneway then
+    self.calls[opaque] = { connection = connection, done = done }
+  end
+  connection:put(wire.encode {
+    serialize = "json",
+    code = fields.code,
+    opaque = opaque,
+    flag = fields.oneway and ONEWAY or 0,
+    language = "JAVA",
+    version = self.world.version,
+    remark = fields.remark,
+    ext = fields.ext,
+    body = fields.body,
+  })
+  connection:flush()
+end
+
+---@private
+function Server:answered(connection, command)
+  local call = self.calls[command.opaque]
+  if not call or call.connection ~= connection then return end
+  self.calls[command.opaque] = nil
+  call.done(command)
+end
+
+---@private
+-- Ends the calls whose answers would have come on this connection.
+function Server:give_up(connection)
+  local lost = {}
+  for opaque, call in pairs(self.calls) do
+    if call.connection == connection then lost[#lost + 1] = opaque end
+  end
+  table.sort(lost)
+  for _, opaque in ipairs(lost) do
+    local call = self.calls[opaque]
+    self.calls[opaque] = nil
+    call.done(nil, "the connection has ended")
+  end
 end
 
 ---@private

@@ -1,0 +1,22 @@
+--- Questions about routes.
+local wire = require "rocketmq.wire"
+local answer = require "rocketmq.mock.answer"
+
+-- From this version on a client reads standard JSON; older ones are given bare integer keys.
+local STANDARD_JSON_VERSION = 401
+
+local function route_by_topic(server, command)
+  local topic = command.ext.topic or ""
+  local route = server:route(topic)
+  if not route then
+    return answer.refuse(wire.response.TOPIC_NOT_EXIST,
+      "mock: no broker has told this name server of topic %s", topic)
+  end
+  local standard = command.version >= STANDARD_JSON_VERSION
+    or (command.ext.acceptStandardJsonOnly or ""):lower() == "true"
+  return answer.ok(nil,
+    wire.encode_route(route, (server.bare_keys or not standard) and "bare" or nil))
+end
+
+---@type rocketmq.mock.Part
+return { name_server = { [wire.request.GET_ROUTEINFO_BY_TOPIC] = route_by_topic } }
