@@ -27,6 +27,7 @@ extern const luaL_Reg rmq_wire_frame_functions[];
 extern const luaL_Reg rmq_wire_send_functions[];
 extern const luaL_Reg rmq_wire_data_functions[];
 extern const luaL_Reg rmq_wire_name_functions[];
+extern const luaL_Reg rmq_wire_stored_functions[];
 
 /* The metatable of id makers; call once when the module opens. */
 void rmq_wire_register_id_maker(lua_State *L);

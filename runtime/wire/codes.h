@@ -51,8 +51,15 @@ enum { RMQ_FLAG_RESPONSE = 1, RMQ_FLAG_ONEWAY = 2 };
 /* Bits of `perm` in a route. */
 enum { RMQ_PERM_INHERIT = 1, RMQ_PERM_WRITE = 2, RMQ_PERM_READ = 4 };
 
-/* Bits of `sysFlag`. */
-enum { RMQ_SYS_COMPRESSED = 0x1, RMQ_SYS_PREPARED = 0x4 };
+/* Bits of `sysFlag`. Two of them together say what has become of a transaction's message: PREPARED,
+ * COMMITTED, or both for one that was rolled back. */
+enum {
+  RMQ_SYS_COMPRESSED = 0x1,
+  RMQ_SYS_PREPARED = 0x4,
+  RMQ_SYS_COMMITTED = 0x8,
+  RMQ_SYS_BORN_HOST_V6 = 0x10,
+  RMQ_SYS_STORE_HOST_V6 = 0x20
+};
 
 /* The language that our requests name (LanguageCode OTHER) and the version (V5_3_3) that decides what
  * servers send us: from 401 on a name server writes standard JSON. */

@@ -58,7 +58,6 @@ static uint8_t *write_fixed(uint8_t *at, const rmq_send_header *header) {
   at = write_text(at, 'b', header->topic);
   at = write_text(at, 'c', header->default_topic);
   at = write_int(at, 'd', header->default_topic_queue_nums);
-  at = write_int(at, 'f', header->sys_flag);
   at = write_int(at, 'j', header->reconsume_times);
   at = write_bool(at, 'k', header->unit_mode);
   if (header->max_reconsume_times != -1) at = write_int(at, 'l', header->max_reconsume_times);
@@ -68,6 +67,7 @@ static uint8_t *write_fixed(uint8_t *at, const rmq_send_header *header) {
 static uint8_t *write_fields(uint8_t *at, const rmq_send_header *header) {
   at = header->fixed.len ? copy(at, header->fixed) : write_fixed(at, header);
   at = write_int(at, 'e', header->queue_id);
+  at = write_int(at, 'f', header->sys_flag);
   at = write_int(at, 'g', header->born_timestamp);
   at = write_int(at, 'h', header->flag);
   if (header->properties.len) at = write_text(at, 'i', header->properties);

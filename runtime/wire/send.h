@@ -23,8 +23,9 @@ typedef struct rmq_send_header {
 } rmq_send_header;
 
 /* Appends the fields that do not change from one message of a topic to the next, in the ROCKETMQ
- * serialization: all but queue_id, born_timestamp, flag, properties and broker_name. Whoever sends
- * many keeps this and puts it into `fixed`; the header's own values must then still be those. */
+ * serialization: all but queue_id, sys_flag, born_timestamp, flag, properties and broker_name.
+ * Whoever sends many keeps this and puts it into `fixed`; the header's own values must then still be
+ * those. */
 void rmq_send_fixed_encode(rmq_buf *out, const rmq_send_header *header);
 
 /* Appends a whole send request with a V2 header. `code` is RMQ_SEND_MESSAGE_V2, RMQ_SEND_BATCH_MESSAGE

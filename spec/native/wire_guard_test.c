@@ -16,6 +16,7 @@
 #include "wire/route.h"
 #include "wire/scan.h"
 #include "wire/send.h"
+#include "wire/stored.h"
 
 static char *guard; /* the first byte that cannot be read */
 static char *room;
@@ -107,6 +108,17 @@ static int decode_batch(rmq_slice bytes) {
   while ((got = rmq_batch_next(&bytes, &member)) == 1) {
     touch(member.body);
     touch(member.properties);
+  }
+  return got == 0;
+}
+
+static int decode_stored(rmq_slice bytes) {
+  rmq_stored_message message;
+  int got;
+  while ((got = rmq_stored_next(&bytes, &message)) == 1) {
+    touch(message.body);
+    touch(message.topic);
+    touch(message.properties);
   }
   return got == 0;
 }
@@ -209,6 +221,19 @@ static void test_lists(void) {
   rmq_buf_free(&out);
 }
 
+static void test_stored(void) {
+  rmq_buf out = {0};
+  rmq_stored_message message = {.born_host = {.ip_len = 4},
+                                .store_host = {.ip_len = 16},
+                                .body = rmq_slice_text("body"),
+                                .topic = rmq_slice_text("T"),
+                                .properties = rmq_slice_text("KEYS\001k\002")};
+  CHECK_INT(rmq_stored_put(&out, &message), 0);
+  CHECK_INT(rmq_stored_put(&out, &message), 0);
+  CHECK_INT(taken(rmq_buf_slice(&out), decode_stored), 3); /* none, one, both */
+  rmq_buf_free(&out);
+}
+
 int main(void) {
   if (make_guard() != 0) {
     perror("guard page");
@@ -217,6 +242,7 @@ int main(void) {
   check_run("whole texts", test_whole_texts);
   check_run("frames", test_frames);
   check_run("lists", test_lists);
+  check_run("stored messages", test_stored);
   rmq_buf_free(&scratch);
   return check_end();
 }

@@ -170,6 +170,37 @@ function wire.encode_batch(members) end
 ---@return string? err
 function wire.decode_batch(bytes) end
 
+--- A message as a broker keeps it. Hosts are IP addresses; times are ms since 1970.
+---@class rocketmq.wire.stored_message
+---@field topic string
+---@field body? string
+---@field properties? string a property string
+---@field queue_id? integer
+---@field queue_offset? number|string
+---@field log_offset? number|string its place in the commit log
+---@field message_flag? integer the user's flag
+---@field sys_flag? integer
+---@field born_host? string
+---@field born_port? integer
+---@field born_ms? number
+---@field store_host? string
+---@field store_port? integer
+---@field stored_ms? number
+---@field reconsume_times? integer
+---@field body_crc? integer
+---@field prepared_offset? number|string where its half message was
+---@field offset_msg_id? string only when decoded
+
+---@param message rocketmq.wire.stored_message
+---@return string bytes
+function wire.encode_stored(message) end
+
+--- Reads any number of stored messages, one behind the other.
+---@param bytes string
+---@return rocketmq.wire.stored_message[]? messages
+---@return string? err
+function wire.decode_stored(bytes) end
+
 ---@class rocketmq.wire.id_maker
 local id_maker = {}
 
