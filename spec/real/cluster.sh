@@ -7,6 +7,8 @@
 #                                         runs the command, kills the servers when it ends
 #   spec/real/cluster.sh kill SERVER      for that command: ends a server with SIGKILL
 #   spec/real/cluster.sh start SERVER     starts it again on its folder and waits until it is up
+#   spec/real/cluster.sh freeze SERVER    stops it with SIGSTOP: it keeps its connections and is silent
+#   spec/real/cluster.sh thaw SERVER      lets it go on
 #
 # A SERVER is a version and a name: 5.4.0/broker-b. The command sees:
 #   RMQ_REAL_NAMESRV_54, RMQ_REAL_NAMESRV_49   host:port of the name server of 5.4.0 and of 4.9.2
@@ -208,6 +210,13 @@ start_again() {
   await_boot "$folder"
 }
 
+# signal_server SIGNAL SERVER
+signal_server() {
+  local folder
+  folder=$(folder_of "$2")
+  kill "-$1" "$(cat "$folder/pid")"
+}
+
 kill_servers() {
   local file
   for file in "$base"/*/*/pid; do
@@ -248,5 +257,7 @@ case "${1:-}" in
   run) shift; run "$@" ;;
   kill) shift; kill_server "$@" ;;
   start) shift; start_again "$@" ;;
-  *) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  freeze) shift; signal_server STOP "$@" ;;
+  thaw) shift; signal_server CONT "$@" ;;
+  *) sed -n '2,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

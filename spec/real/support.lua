@@ -71,8 +71,9 @@ function support.java(helper, arguments, each, properties)
   run(table.concat(words, " "), each or function() end)
 end
 
---- Kills a server, or starts it again and waits until it is up. Waits in this task only.
----@param verb "kill"|"start"
+--- Kills a server, starts it again and waits until it is up, stops it with SIGSTOP, or lets it go on.
+--- Waits in this task only.
+---@param verb "kill"|"start"|"freeze"|"thaw"
 ---@param server string version and name: "5.4.0/broker-b"
 function support.cluster(verb, server)
   environment "RMQ_REAL_CLUSTER"

@@ -2,7 +2,7 @@
 -- comes back no acknowledged message is lost and no send stays without its one answer.
 
 local child = require "spec.support.child"
-local cjson = require "cjson"
+local ledger = require "spec.real.ledger"
 local rocketmq = require "rocketmq"
 local support = require "spec.real.support"
 local wait = require "rocketmq.mock.wait"
@@ -14,66 +14,6 @@ local TASKS = 16
 local PATIENCE_MS = 60000
 
 local server = support.servers()[1]
-
----@class spec.Sent
----@field expected? {broker: string, id: integer} the queue it must go to
----@field completions integer how often its end was told
----@field result? rocketmq.Result
----@field err? rocketmq.Error
-
--- What a spec has sent, by body, and how it ended.
----@return table<string, spec.Sent>
-local function new_ledger() return {} end
-
----@param ledger table<string, spec.Sent>
----@return fun(result: rocketmq.Result?, err: rocketmq.Error?) complete
-local function enter(ledger, body, expected)
-  assert(not ledger[body], body)
-  local sent = { expected = expected, completions = 0 }
-  ledger[body] = sent
-  return function(result, err)
-    sent.completions = sent.completions + 1
-    sent.result, sent.err = result, err
-  end
-end
-
--- Reads a topic back: what Drain printed for each body, a list each, and why there is less than
--- expected. It blocks this process, so no producer should be running.
----@return table<string, table[]> read
----@return string? why
-local function drain(topic, expect)
-  local read = {}
-  local ok, why = pcall(support.java, "Drain", { server.namesrv, topic }, function(line)
-    local message = cjson.decode(line)
-    local body = support.base64_decode(message.body)
-    read[body] = read[body] or {}
-    table.insert(read[body], message)
-  end, { expect = expect, seconds = 20 })
-  return read, not ok and why or nil
-end
-
-local function count_keys(map)
-  local count = 0
-  for _ in pairs(map) do count = count + 1 end
-  return count
-end
-
--- One of the times that a message was read is the one that the result speaks of.
-local function check_result(body, result, reads)
-  local found = false
-  for _, read in ipairs(reads) do
-    if read.msgId ~= result.msg_id then error(body .. ": another message id was read", 0) end
-    if read.broker == result.queue.broker and read.queueId == result.queue.id
-      and read.queueOffset == result.queue_offset
-      and read.offsetMsgId == result.offset_msg_id then
-      found = true
-    end
-  end
-  if not found then
-    error(("%s: nothing was read at %s offset %d"):format(body, tostring(result.queue),
-      result.queue_offset), 0)
-  end
-end
 
 local function run_tasks(count, work)
   local functions = {}
@@ -116,26 +56,26 @@ local choices = {
 }
 
 local function send_in_every_way(producer, topic, each)
-  local ledger = new_ledger()
+  local sends = {}
   run_tasks(TASKS, function(task)
     for mode, send in pairs(modes) do
       for choice, how in pairs(choices) do
         for i = 1, each do
           local body = ("%s, %s, %d of task %d"):format(mode, choice, i, task)
-          local complete = enter(ledger, body, how.expected)
+          local complete = ledger.enter(sends, body, how.expected)
           send(producer, { topic = topic, body = body }, how.options, complete)
         end
       end
     end
   end)
   assert(producer:flush(PATIENCE_MS))
-  return ledger
+  return sends
 end
 
 -- Everything was read once, where it had to go, and where its result says that it went.
-local function check_modes(ledger, read)
+local function check_modes(sends, read)
   local used = {}
-  for body, sent in pairs(ledger) do
+  for body, sent in pairs(sends) do
     local reads = read[body]
     if not reads or #reads ~= 1 then
       error(("%s: read %d times"):format(body, reads and #reads or 0), 0)
@@ -150,11 +90,11 @@ local function check_modes(ledger, read)
     assert.equal(oneway and 0 or 1, sent.completions, body)
     if not oneway then
       assert.equal("SEND_OK", sent.result.status)
-      check_result(body, sent.result, reads)
+      ledger.check_result(body, sent.result, reads)
     end
   end
-  assert.equal(count_keys(ledger), count_keys(read))
-  return count_keys(used)
+  assert.equal(ledger.count(sends), ledger.count(read))
+  return ledger.count(used)
 end
 
 -- Sends through one producer from tasks and with callbacks until it is told to end: first as fast as
@@ -163,7 +103,7 @@ end
 ---@class spec.Load
 ---@field name string
 ---@field producer rocketmq.Producer
----@field ledger table<string, spec.Sent>
+---@field sends table<string, spec.Sent>
 ---@field sent integer
 ---@field acknowledged integer
 ---@field on_b integer results so far whose queue is on broker-b
@@ -181,7 +121,7 @@ local BURST = 10 -- messages that are sent with callbacks between two pauses
 local function new_load(name, latency_fault)
   local producer = rocketmq.producer { group = name, namesrv = server.namesrv, timeout = 20000,
     poll_name_server_interval = 500, latency_fault = latency_fault }
-  return setmetatable({ name = name, producer = producer, ledger = new_ledger(), sent = 0,
+  return setmetatable({ name = name, producer = producer, sends = {}, sent = 0,
     acknowledged = 0, on_a = 0, on_b = 0 }, Load)
 end
 
@@ -189,7 +129,7 @@ end
 function Load:next(topic)
   self.sent = self.sent + 1
   local body = ("%s %d"):format(self.name, self.sent)
-  local complete = enter(self.ledger, body)
+  local complete = ledger.enter(self.sends, body)
   return { topic = topic, body = body }, function(result, err)
     complete(result, err)
     if not result then return end
@@ -253,36 +193,9 @@ local function kill_and_restart(loads)
   await(loads, "the traffic to the broker that is back", function(load) return load.on_b > 200 end)
 end
 
--- Compares what a load was told with what was read.
-local function reconcile(load, read)
-  local kinds, failures, lost, twice = {}, {}, {}, 0
-  for body, sent in pairs(load.ledger) do
-    assert.equal(1, sent.completions, body)
-    local reads = read[body] or {}
-    if sent.result then
-      if #reads == 0 then
-        lost[#lost + 1] = ("%s in %s"):format(body, tostring(sent.result.queue))
-      else
-        check_result(body, sent.result, reads)
-      end
-      if #reads > 1 then
-        twice = twice + 1
-        if sent.result.attempts == 1 then error(body .. ": there twice after one attempt", 0) end
-      end
-    else
-      kinds[sent.err.kind] = (kinds[sent.err.kind] or 0) + 1
-      failures[#failures + 1] = tostring(sent.err)
-    end
-  end
-  return { kinds = kinds, failures = failures, lost = lost, twice = twice }
-end
-
 local function print_row(load, told)
-  local kinds = {}
-  for kind, count in pairs(told.kinds) do kinds[#kinds + 1] = kind .. " " .. count end
-  local failed = #kinds > 0 and table.concat(kinds, ", ") or "none"
   print(("%-18s %9d %12d %9d %10d %9d   %s"):format(load.name, load.sent, load.acknowledged,
-    load.producer:stats().retried, told.twice, #told.lost, failed))
+    load.producer:stats().retried, told.twice, #told.lost, ledger.kinds_text(told.kinds)))
 end
 
 describe("two brokers", function()
@@ -294,14 +207,14 @@ describe("two brokers", function()
   it("get what is sent in every way, each where it was chosen to go", function()
     local producer = rocketmq.producer { group = "spec_modes", namesrv = server.namesrv,
       timeout = PATIENCE_MS }
-    local ledger = send_in_every_way(producer, "Modes", 20)
+    local sends = send_in_every_way(producer, "Modes", 20)
     assert(producer:shutdown())
-    local read, less = drain("Modes", count_keys(ledger))
-    assert.equal(2 * QUEUES, check_modes(ledger, read))
+    local read, less = ledger.drain(server.namesrv, "Modes", ledger.count(sends))
+    assert.equal(2 * QUEUES, check_modes(sends, read))
     assert(not less, less)
     local stats = producer:stats()
     assert.same({ 0, 0, 0 }, { stats.failed, stats.oneway_failed, stats.inflight })
-    assert.equal(count_keys(ledger), stats.sent)
+    assert.equal(ledger.count(sends), stats.sent)
   end)
 
   it("lose nothing that was acknowledged when one is killed and comes back", function()
@@ -321,11 +234,11 @@ describe("two brokers", function()
     assert(ok, why)
 
     local acknowledged = loads[1].acknowledged + loads[2].acknowledged
-    local read, less = drain("Restart", acknowledged)
+    local read, less = ledger.drain(server.namesrv, "Restart", acknowledged)
     print(("\n%-18s %9s %12s %9s %10s %9s   %s"):format("kill -9, restart", "sent", "acknowledged",
       "retried", "read twice", "lost", "failed"))
     for _, load in ipairs(loads) do
-      load.told = reconcile(load, read)
+      load.told = ledger.reconcile(load.sends, read)
       print_row(load, load.told)
     end
     for _, load in ipairs(loads) do
@@ -351,7 +264,7 @@ describe("two brokers", function()
       local list = what == "accepted" and accepted or acknowledged
       list[#list + 1] = body
     end
-    local read, less = drain("Stopped", #accepted)
+    local read, less = ledger.drain(server.namesrv, "Stopped", #accepted)
     for _, list in ipairs { accepted, acknowledged } do
       assert.is_true(#list > 100)
       for _, body in ipairs(list) do
