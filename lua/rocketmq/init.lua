@@ -3,6 +3,9 @@
 ---@class rocketmq
 ---@field version string this runtime's version
 ---@field mock fun(given?: table): rocketmq.Mock a cluster in this process, for trying scripts
+---@field load_selector fun(path: string): string?, rocketmq.Error? as --selector: gives its name
+---@field load_hook fun(path: string): string?, rocketmq.Error? as --hook: gives its name
+---@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
 local rocketmq = {}
 
 local native = require "rocketmq.native.producer"
@@ -19,9 +22,13 @@ rocketmq.on_error = task.on_error
 -- What a script seldom needs is loaded when it is asked for: start-up stays short.
 return setmetatable(rocketmq, {
   __index = function(self, name)
-    if name ~= "mock" then return nil end
-    local mock = require "rocketmq.mock"
-    rawset(self, name, mock)
-    return mock
+    local value
+    if name == "mock" then
+      value = require "rocketmq.mock"
+    elseif name == "load_selector" or name == "load_hook" or name == "reload" then
+      value = require("rocketmq.plugins")[name]
+    end
+    rawset(self, name, value)
+    return value
   end,
 })

@@ -37,6 +37,7 @@ void rmq_loader_run(lua_State *L, const char *module, int n_args) {
 
 void rmq_loader_init(lua_State *L) {
   static const luaL_Reg c_modules[] = {
+      {"rocketmq.native.plugins", luaopen_rocketmq_native_plugins},
       {"rocketmq.native.task", luaopen_rocketmq_native_task},
       {"rocketmq.native.producer", luaopen_rocketmq_native_producer},
       {"rocketmq.wire", luaopen_rocketmq_wire},
@@ -87,14 +88,21 @@ static int why_unreadable(const char *path) {
   return code;
 }
 
-int rmq_loader_script(lua_State *L, const char *path) {
-  bool standard_input = strcmp(path, "-") == 0;
-  int code = standard_input ? 0 : why_unreadable(path);
+static int status_of(int code) {
+  if (code == LUA_ERRFILE) return 2;
+  return code == 0 ? 0 : 1;
+}
+
+int rmq_loader_file(lua_State *L, const char *what, const char *path) {
+  int code = why_unreadable(path);
   if (code != 0) {
-    lua_pushfstring(L, "cannot read the script '%s': %s", path, strerror(code));
+    lua_pushfstring(L, "cannot read the %s '%s': %s", what, path, strerror(code));
     return 2;
   }
-  int status = luaL_loadfile(L, standard_input ? NULL : path);
-  if (status == LUA_ERRFILE) return 2;
-  return status == 0 ? 0 : 1;
+  return status_of(luaL_loadfile(L, path));
+}
+
+int rmq_loader_script(lua_State *L, const char *path) {
+  if (strcmp(path, "-") != 0) return rmq_loader_file(L, "script", path);
+  return status_of(luaL_loadfile(L, NULL));
 }

@@ -18,8 +18,11 @@ void rmq_loader_add_folder(lua_State *L, const char *script);
  * numbers. */
 void rmq_loader_set_arg(lua_State *L, int argc, char **argv, int script);
 
-/* Loads a script: a file, or "-" for stdin. Pushes the function and returns 0, or pushes a message
- * and returns the status to exit with: 2 when it cannot be read, 1 when it is not Lua. */
+/* Loads a file, of which errors say what it is. Pushes the function and returns 0, or pushes a
+ * message and returns the status to exit with: 2 when it cannot be read, 1 when it is not Lua. */
+int rmq_loader_file(lua_State *L, const char *what, const char *path);
+
+/* The same for a script, which may be "-" for stdin. */
 int rmq_loader_script(lua_State *L, const char *path);
 
 #endif

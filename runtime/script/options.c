@@ -46,6 +46,32 @@ static int add_step(reading *in, bool is_module, const char *text) {
 static int take_chunk(reading *in, const char *value) { return add_step(in, false, value); }
 static int take_module(reading *in, const char *value) { return add_step(in, true, value); }
 
+static int add_plugins(reading *in, int kind, const char *path) {
+  rmq_vm_config *config = &in->options->config;
+  rmq_plugin_source *source = &in->options->plugins[config->n_plugins++];
+  source->kind = kind;
+  source->path = path;
+  return 0;
+}
+
+static int take_selector(reading *in, const char *value) {
+  return add_plugins(in, RMQ_PLUGIN_SELECTOR, value);
+}
+
+static int take_hook(reading *in, const char *value) {
+  return add_plugins(in, RMQ_PLUGIN_HOOK, value);
+}
+
+static int take_plugins(reading *in, const char *value) {
+  return add_plugins(in, RMQ_PLUGIN_FOLDER, value);
+}
+
+static int take_check(reading *in, const char *value) {
+  (void)value;
+  in->options->config.check = true;
+  return 0;
+}
+
 static int take_version(reading *in, const char *value) {
   (void)value;
   in->options->version = true;
@@ -102,6 +128,12 @@ static int take_log_level(reading *in, const char *value) {
 static const option_row rows[] = {
     {"-e", "CHUNK", "run a piece of Lua; may be repeated, and a script may follow", take_chunk},
     {"-l", "MODULE", "require a module before the script", take_module},
+    {"--selector", "FILE", "load a selector, which sends then choose by its name; may be repeated",
+     take_selector},
+    {"--hook", "FILE", "load a hook, which every producer has then; may be repeated", take_hook},
+    {"--plugins", "DIR", "load all selectors and hooks of a folder; may be repeated", take_plugins},
+    {"--check", NULL, "load the plugins and the script, list what was found, and run nothing",
+     take_check},
     {"--namesrv", "LIST", "name servers of producers that name none: host:port;host:port",
      take_namesrv},
     {"--mock", "[=SPEC]",
@@ -205,6 +237,8 @@ int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, si
   memset(options, 0, sizeof *options);
   options->steps = rmq_alloc_zero((size_t)argc + 1, sizeof *options->steps);
   options->config.steps = options->steps;
+  options->plugins = rmq_alloc_zero((size_t)argc + 1, sizeof *options->plugins);
+  options->config.plugins = options->plugins;
   options->config.argc = argc;
   options->config.argv = argv;
   options->config.log.level = RMQ_LOG_WARN;
@@ -216,13 +250,17 @@ int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, si
   if (in.at < argc && strcmp(argv[in.at], "--") == 0) in.at++;
   if (in.at < argc) options->config.script = in.at;
   bool something = options->config.script || options->config.n_steps > 0 || options->help;
+  if (options->config.check && options->config.n_plugins > 0) something = true;
   if (!something && !options->version) {
     return fail(&in, "no script; write rmqlua SCRIPT, or rmqlua --help");
   }
   return complete_namesrv(&in);
 }
 
-void rmq_options_free(rmq_options *options) { free(options->steps); }
+void rmq_options_free(rmq_options *options) {
+  free(options->steps);
+  free(options->plugins);
+}
 
 /* --- Help ------------------------------------------------------------------------------------ */
 

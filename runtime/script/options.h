@@ -3,13 +3,15 @@
 
 #include "script/vm.h"
 
-/* What a command line says. `config` borrows from argv and from `steps`. */
+/* What a command line says. `config` borrows from argv and from the
+ * lists below. */
 typedef struct rmq_options {
   rmq_vm_config config; /* without `log.write`, which is NULL */
   bool log_off;
   bool help;
   bool version;
   rmq_step *steps;
+  rmq_plugin_source *plugins;
 } rmq_options;
 
 /* Reads a command line. 0, or RMQ_EINVAL with a sentence in `why`. */

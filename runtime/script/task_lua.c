@@ -194,11 +194,14 @@ static int serve(lua_State *L) {
   return 0;
 }
 
-/* refuse(text): the command line asked for what cannot be; the process ends with status 2. */
+/* refuse(text, status or 2): the command line asked for what cannot be; the process ends with
+ * status 2, or with 1 when a file of Lua is at fault. */
 static int refuse(lua_State *L) {
   rmq_vm *vm = rmq_vm_of(L);
+  bool of_lua = luaL_optinteger(L, 2, 2) == 1;
   fprintf(stderr, "rmqlua: %s\n", luaL_checkstring(L, 1));
-  vm->refused = true;
+  if (of_lua) vm->failed = true;
+  if (!of_lua) vm->refused = true;
   rmq_vm_stop(vm);
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "script/plugins.h"
 #include "script/worker.h"
 
 /* A thread runs one worker, and a lookup in the registry for each call from Lua would cost more
@@ -59,6 +60,7 @@ static int open_state(lua_State *L) {
   vm->native_resume = luaL_ref(L, LUA_REGISTRYINDEX);
   vm->failures = new_reference(L);
   rmq_tasks_init(vm);
+  rmq_plugins_init(vm);
   rmq_loader_init(L);
   rmq_luv_init(vm);
   lua_getglobal(L, "os");
@@ -131,6 +133,35 @@ static void push_steps(lua_State *L, preparation *work) {
   }
 }
 
+static const char *const source_names[] = {[RMQ_PLUGIN_SELECTOR] = "selector",
+                                           [RMQ_PLUGIN_HOOK] = "hook",
+                                           [RMQ_PLUGIN_FOLDER] = "plugins"};
+
+static void push_plugins(lua_State *L, const rmq_vm_config *config) {
+  lua_newtable(L);
+  for (size_t i = 0; i < config->n_plugins; i++) {
+    lua_createtable(L, 0, 2);
+    lua_pushstring(L, source_names[config->plugins[i].kind]);
+    lua_setfield(L, -2, "is");
+    lua_pushstring(L, config->plugins[i].path);
+    lua_setfield(L, -2, "path");
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+}
+
+/* What the main task is asked to do before the script. */
+static void push_orders(lua_State *L, preparation *work) {
+  lua_createtable(L, 0, 4);
+  push_mock(L, work->config);
+  lua_setfield(L, -2, "mock");
+  push_plugins(L, work->config);
+  lua_setfield(L, -2, "plugins");
+  push_steps(L, work);
+  lua_setfield(L, -2, "steps");
+  lua_pushboolean(L, work->config->check);
+  lua_setfield(L, -2, "check");
+}
+
 /* Runs protected: makes the main task. Everything is loaded before anything runs. */
 static int prepare(lua_State *L) {
   preparation *work = lua_touserdata(L, 1);
@@ -139,8 +170,7 @@ static int prepare(lua_State *L) {
   int n_args = config->script ? config->argc - config->script - 1 : 0;
   luaL_checkstack(L, n_args + 8, "too many arguments");
   rmq_loader_run(L, "rocketmq.runtime.main", 0);
-  push_mock(L, config);
-  push_steps(L, work);
+  push_orders(L, work);
   if (config->script) {
     const char *path = config->argv[config->script];
     int status = rmq_loader_script(L, path);
@@ -150,7 +180,7 @@ static int prepare(lua_State *L) {
     lua_pushnil(L);
   }
   for (int i = 0; i < n_args; i++) lua_pushstring(L, config->argv[config->script + 1 + i]);
-  work->vm->first = rmq_task_spawn(L, 3 + n_args);
+  work->vm->first = rmq_task_spawn(L, 2 + n_args);
   return 0;
 }
 

@@ -100,12 +100,21 @@ typedef struct rmq_step {
   const char *text;
 } rmq_step;
 
+/* Where selectors and hooks are to be loaded from before anything runs, in its order. */
+typedef struct rmq_plugin_source {
+  enum { RMQ_PLUGIN_SELECTOR, RMQ_PLUGIN_HOOK, RMQ_PLUGIN_FOLDER } kind;
+  const char *path;
+} rmq_plugin_source;
+
 typedef struct rmq_vm_config {
   rmq_log log;
   const char *namesrv;   /* --namesrv, or NULL */
   bool mock;             /* start a mock before anything else */
   bool mock_forced;      /* its address replaces what scripts say */
   const char *mock_spec; /* the inside of a Lua table, or NULL */
+  const rmq_plugin_source *plugins;
+  size_t n_plugins;
+  bool check; /* load everything, list it, and run nothing */
   const rmq_step *steps;
   size_t n_steps;
   int argc;

@@ -62,6 +62,9 @@ struct rmq_vm {
   int failures;      /* registry reference: wrapped coroutines that the last error has passed */
   int native_resume; /* registry reference: LuaJIT's coroutine.resume */
   int on_error;      /* registry reference of the handler, or LUA_NOREF */
+  int plugins;       /* registry reference: what rocketmq.plugins keeps */
+  int selectors;     /* registry reference: name -> function, of those that were loaded */
+  int reload;        /* registry reference: what SIGHUP does, or LUA_NOREF */
   rmq_task *first;   /* the main chunk's task, NULL once it has ended */
 
   /* The end. */
@@ -79,6 +82,7 @@ struct rmq_vm {
   volatile sig_atomic_t hooked;      /* the time for Lua to come back by itself is over */
   volatile sig_atomic_t interrupted; /* the hook has raised */
   uv_async_t signalled;
+  uv_signal_t hangup; /* once a plugin is loaded */
 };
 
 /* A plain light userdata, the first value of every yield that is the runtime's own. */
@@ -154,6 +158,7 @@ void rmq_fork_init(rmq_vm *vm);
 void rmq_luv_init(rmq_vm *vm);
 
 /* C modules. */
+int luaopen_rocketmq_native_plugins(lua_State *L);
 int luaopen_rocketmq_native_task(lua_State *L);
 int luaopen_rocketmq_native_producer(lua_State *L);
 int luaopen_rocketmq_wire(lua_State *L);

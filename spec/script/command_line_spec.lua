@@ -1,20 +1,7 @@
 local child = require "spec.support.child"
+local folder = require "spec.support.folder"
 
 local function run(...) return child.run { ... } end
-
---- A folder with files that goes away after the spec.
-local function folder(files)
-  local path = os.tmpname()
-  os.remove(path)
-  os.execute("mkdir -p " .. path .. "/lib")
-  for name, text in pairs(files) do
-    local file = assert(io.open(path .. "/" .. name, "w"))
-    file:write(text)
-    file:close()
-  end
-  finally(function() os.execute("rm -r " .. path) end)
-  return path
-end
 
 describe("a script", function()
   it("gets its arguments, and arg as in lua", function()

@@ -35,13 +35,54 @@ local function run(fn, ...)
   return ok
 end
 
----@param mock {spec: string?, forced: boolean}? what --mock says
----@param steps (string|function)[] a module to require, or a chunk
+--- Loads the plugins. False when one cannot be loaded, which has been said then.
+local function load_plugins(sources)
+  if not sources[1] then return true end
+  local plugins = require "rocketmq.plugins"
+  for _, source in ipairs(sources) do
+    local ok, err, status = plugins.load(source)
+    if not ok then
+      native.refuse(err.message, status)
+      return false
+    end
+  end
+  return true
+end
+
+--- What --check lists.
+local function list()
+  for _, plugin in ipairs(require("rocketmq.plugins").list()) do
+    local parts = {}
+    if plugin.is == "hook" then
+      for name, value in pairs(plugin.value) do
+        if type(value) == "function" then parts[#parts + 1] = name end
+      end
+      table.sort(parts)
+    end
+    print(("%-8s  %-16s  %s%s"):format(plugin.is, plugin.name, plugin.path,
+      parts[1] and ": " .. table.concat(parts, ", ") or ""))
+  end
+end
+
+--- What the command line asks for.
+---@class rocketmq.Orders
+---@field mock? {spec: string?, forced: boolean} what --mock says
+---@field plugins rocketmq.PluginSource[]
+---@field steps (string|function)[] a module to require, or a chunk
+---@field check boolean nothing is to be run
+
+---@param orders rocketmq.Orders
 ---@param script function?
 ---@param ... string the script's arguments
-return function(mock, steps, script, ...)
-  if mock and not start_mock(mock) then return end
-  for _, step in ipairs(steps) do
+return function(orders, script, ...)
+  if orders.mock and not orders.check and not start_mock(orders.mock) then return end
+  if not load_plugins(orders.plugins) then return end
+  if orders.check then
+    list()
+    if script then print(("%-8s  %s"):format("script", arg[0])) end
+    return
+  end
+  for _, step in ipairs(orders.steps) do
     local ok
     if type(step) == "string" then ok = run(require, step) else ok = run(step) end
     if not ok then return end

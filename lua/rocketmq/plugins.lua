@@ -1,0 +1,292 @@
+--- Plugins: selectors and hooks that are files of their own, for an operator to read, change and
+--- load again. docs/plugins.md tells how they are used.
+---
+--- What is loaded is kept by C, not here: this module may be loaded anew at any time.
+
+local errors = require "rocketmq.error"
+local native = require "rocketmq.native.plugins"
+
+---@class rocketmq.Plugin
+---@field is "selector"|"hook"
+---@field name string
+---@field path string the file
+---@field value rocketmq.Selector|rocketmq.Hook the function of a selector, the table of a hook
+
+--- Where plugins come from.
+---@class rocketmq.PluginSource
+---@field is "selector"|"hook"|"plugins" a file that is said to be the one or the other, or a folder
+---@field path string
+
+local state = native.state
+---@type rocketmq.PluginSource[] in the order of their loading
+state.sources = state.sources or {}
+---@type rocketmq.Plugin[] in the order of their loading
+state.loaded = state.loaded or {}
+---@type rocketmq.Hook[] the tables of those that are hooks, in the same order
+state.hooks = state.hooks or {}
+---@type table<string, rocketmq.Selector> by name; C looks names up here
+local selectors = state.selectors
+
+local M = {}
+
+-- The reason why something is not loaded travels as an error, so that it comes out of everything
+-- between; this tells it from a mistake in here.
+local function refuse(message, status) error({ refusal = message, status = status or 1 }, 0) end
+
+-- --- The environment -----------------------------------------------------------------------------
+
+local STANDARD = { "_VERSION", "assert", "bit", "collectgarbage", "coroutine", "debug", "dofile",
+  "error", "gcinfo", "getfenv", "getmetatable", "io", "ipairs", "jit", "load", "loadfile",
+  "loadstring", "math", "module", "newproxy", "next", "os", "package", "pairs", "pcall", "print",
+  "rawequal", "rawget", "rawset", "require", "select", "setfenv", "setmetatable", "string", "table",
+  "tonumber", "tostring", "type", "unpack", "xpcall" }
+
+local function show(name) return type(name) == "string" and "'" .. name .. "'" or tostring(name) end
+
+--- What a file sees as its globals: the standard library, to be read. A name that is not there is
+--- most often a typing error, and a global that is written would be shared by all messages.
+local function environment()
+  local standard, env = {}, {}
+  for _, name in ipairs(STANDARD) do standard[name] = _G[name] end
+  standard._G = env
+  setmetatable(standard, { __index = function(_, name)
+    error("there is no global variable " .. show(name) .. "; a plugin sees the standard library, "
+      .. "and what it declares as local", 2)
+  end })
+  -- It is empty, so that writing a name of the standard library is noticed, too.
+  return setmetatable(env, {
+    __index = standard,
+    __newindex = function(_, name)
+      error("a plugin must not set the global variable " .. show(name) .. "; declare it as local",
+        2)
+    end,
+    __metatable = "the environment of a plugin",
+  })
+end
+
+-- --- One file ------------------------------------------------------------------------------------
+
+local FIELDS = {
+  selector = { "name", "select" },
+  hook = { "name", "strict", "before", "after", "check_forbidden", "end_transaction",
+    "before_request", "after_response" },
+}
+
+local function check_fields(path, is, given)
+  local known = {}
+  for _, name in ipairs(FIELDS[is]) do known[name] = true end
+  for name, value in pairs(given) do
+    if not known[name] then
+      refuse(require("rocketmq.mock.fields").unknown(path .. ": the table of the " .. is, name,
+        FIELDS[is]))
+    end
+    local wanted = name == "name" and "string" or name == "strict" and "boolean" or "function"
+    if type(value) ~= wanted then
+      refuse(("%s: %s of the %s must be a %s, not %s"):format(path, name, is, wanted,
+        type(value)))
+    end
+  end
+end
+
+local function read_selector(path, value)
+  if type(value) == "function" then return value end
+  check_fields(path, "selector", value)
+  if not value.select then
+    refuse(("%s: the table of the selector must have the function select"):format(path))
+  end
+  return value.select
+end
+
+local function read_hook(path, value)
+  if type(value) ~= "table" then
+    refuse(("%s: the file of a hook must return a table {before = function, ...}, not a %s")
+      :format(path, type(value)))
+  end
+  check_fields(path, "hook", value)
+  for name, part in pairs(value) do
+    if type(part) == "function" then return value, name end
+  end
+  refuse(("%s: the table of the hook has no function; there are %s"):format(path,
+    table.concat(FIELDS.hook, ", ", 3)))
+end
+
+-- What the file of a folder is: its table says.
+local function guess(path, value)
+  if type(value) == "function" then
+    refuse(("%s: a file of --plugins must say what it is: return {select = function} for a "
+      .. "selector, or a table of a hook's functions"):format(path))
+  end
+  return value.select ~= nil and "selector" or "hook"
+end
+
+local function name_of(path, value)
+  local name = type(value) == "table" and value.name or nil
+  if name == "" then refuse(path .. ": the name is empty") end
+  return name or path:match("[^/]*$"):gsub("%.lua$", "")
+end
+
+--- Reads a file; raises what is wrong with it.
+---@param is "selector"|"hook"|"plugins" what it is said to be
+---@param path string
+---@return rocketmq.Plugin
+local function read(is, path)
+  local chunk, why, status = native.load(is == "plugins" and "plugin" or is, path, environment())
+  if not chunk then refuse(why, status) end
+  local ok, value = native.run(chunk)
+  if not ok then refuse(value) end
+  if type(value) ~= "table" and type(value) ~= "function" then
+    refuse(("%s: the file must return a function or a table, not %s"):format(path,
+      value == nil and "nothing" or "a " .. type(value)))
+  end
+  if is == "plugins" then is = guess(path, value) end
+  local name = name_of(path, value)
+  local usable = is == "selector" and read_selector(path, value) or read_hook(path, value)
+  return { is = is, name = name, path = path, value = usable }
+end
+
+-- --- All files -----------------------------------------------------------------------------------
+
+-- The Lua files of a folder, in the order of their names.
+local function files_of(folder)
+  local uv = require "luv"
+  local scan, why = uv.fs_scandir(folder)
+  if not scan then refuse(("cannot read the folder of --plugins: %s"):format(why), 2) end
+  local files = {}
+  folder = folder:gsub("/+$", "")
+  for name in uv.fs_scandir_next, scan do
+    if name:find "^[^.].*%.lua$" then files[#files + 1] = folder .. "/" .. name end
+  end
+  table.sort(files)
+  return files
+end
+
+-- Puts a plugin into a list, in the place of what its file gave before.
+local function put(list, plugin)
+  local at = #list + 1
+  for i, other in ipairs(list) do
+    if other.path == plugin.path then
+      if other.is ~= plugin.is then
+        refuse(("%s is loaded as a %s already; a file is one thing"):format(plugin.path, other.is))
+      end
+      at = i
+    elseif other.name == plugin.name and other.is == plugin.is then
+      refuse(("two %ss are called '%s': %s and %s; give one of them another name"):format(
+        plugin.is, plugin.name, other.path, plugin.path))
+    end
+  end
+  list[at] = plugin
+end
+
+local function read_source(list, source)
+  if source.is ~= "plugins" then return put(list, read(source.is, source.path)) end
+  for _, path in ipairs(files_of(source.path)) do put(list, read("plugins", path)) end
+end
+
+-- From here on this is what is loaded. Tables that others hold stay the same tables.
+local function use(list)
+  for name in pairs(selectors) do selectors[name] = nil end
+  for i = #state.hooks, 1, -1 do state.hooks[i] = nil end
+  for _, plugin in ipairs(list) do
+    if plugin.is == "selector" then
+      selectors[plugin.name] = plugin.value
+    else
+      state.hooks[#state.hooks + 1] = plugin.value
+    end
+  end
+  state.loaded = list
+end
+
+local function copy(list)
+  local new = {}
+  for i, item in ipairs(list) do new[i] = item end
+  return new
+end
+
+-- Runs `work` with a list of plugins to change, and uses that when nothing was refused.
+---@param list rocketmq.Plugin[]
+---@param work fun(list: rocketmq.Plugin[])
+---@return boolean? ok
+---@return rocketmq.Error? err
+---@return integer? status to exit with
+local function change(list, work)
+  if state.loading then
+    return nil, errors.new("state", "a plugin is being loaded, which cannot load others"), 1
+  end
+  state.loading = true
+  local ok, why = pcall(work, list)
+  state.loading = false
+  if ok then
+    use(list)
+    return true
+  end
+  if type(why) ~= "table" or not why.refusal then error(why, 0) end
+  return nil, errors.new("state", why.refusal), why.status
+end
+
+local function reload_at_hangup()
+  local ok, err = M.reload()
+  if ok then
+    native.log("info", ("SIGHUP: %d plugin%s loaded again"):format(#state.loaded,
+      #state.loaded == 1 and "" or "s"))
+  else
+    native.log("error", "SIGHUP: the plugins stay as they are: " .. err.message)
+  end
+end
+
+--- Loads what one source gives, and lets SIGHUP load everything again from then on. Loading a file
+--- once more replaces what it gave.
+---@param source rocketmq.PluginSource
+---@return boolean? ok
+---@return rocketmq.Error? err what is wrong, with the file and the line
+---@return integer? status for the process to end with, when this was at its start
+function M.load(source)
+  local ok, err, status = change(copy(state.loaded), function(list) read_source(list, source) end)
+  if not ok then return nil, err, status end
+  local known = false
+  for _, other in ipairs(state.sources) do
+    known = known or other.is == source.is and other.path == source.path
+  end
+  if not known then state.sources[#state.sources + 1] = source end
+  native.on_hangup(reload_at_hangup)
+  return true
+end
+
+--- Reads all files again; nothing is changed unless all of them are well. Messages that are under way
+--- keep what they have.
+---@return true? ok
+---@return rocketmq.Error? err
+function M.reload()
+  local ok, err = change({}, function(list)
+    for _, source in ipairs(state.sources) do read_source(list, source) end
+  end)
+  return ok, err
+end
+
+--- What is loaded, in the order of its loading. A copy.
+---@return rocketmq.Plugin[]
+function M.list() return copy(state.loaded) end
+
+local function load_file(is, path)
+  if type(path) ~= "string" then
+    error(("load_%s: the file must be a string, not %s"):format(is, type(path)), 2)
+  end
+  local ok, err = M.load { is = is, path = path }
+  if not ok then return nil, err end
+  for _, plugin in ipairs(state.loaded) do
+    if plugin.path == path then return plugin.name end
+  end
+end
+
+--- Loads a selector from a file, as --selector does. Its name then works wherever a selector does.
+---@param path string
+---@return string? name
+---@return rocketmq.Error? err
+function M.load_selector(path) return load_file("selector", path) end
+
+--- Loads a hook from a file, as --hook does. Every producer has it from then on.
+---@param path string
+---@return string? name
+---@return rocketmq.Error? err
+function M.load_hook(path) return load_file("hook", path) end
+
+return M

@@ -1,0 +1,114 @@
+#include "script/plugins.h"
+
+#include <lauxlib.h>
+#include <luajit.h>
+
+#include "script/worker.h"
+
+/* rocketmq.native.plugins: what rocketmq.plugins is made of. Not for scripts. */
+
+void rmq_plugins_init(rmq_vm *vm) {
+  lua_State *L = vm->L;
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  vm->selectors = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_createtable(L, 0, 4);
+  lua_insert(L, -2);
+  lua_setfield(L, -2, "selectors");
+  vm->plugins = luaL_ref(L, LUA_REGISTRYINDEX);
+  vm->reload = LUA_NOREF;
+}
+
+bool rmq_plugins_push_selector(lua_State *L, int index) {
+  lua_pushvalue(L, index);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, rmq_vm_of(L)->selectors);
+  lua_insert(L, -2);
+  lua_rawget(L, -2);
+  lua_remove(L, -2);
+  if (!lua_isnil(L, -1)) return true;
+  lua_pop(L, 1);
+  return false;
+}
+
+/* --- Files ----------------------------------------------------------------------------------- */
+
+/* load(what, path, environment): the file's function; or nil, why, and the status to exit with. */
+static int load(lua_State *L) {
+  const char *what = luaL_checkstring(L, 1);
+  const char *path = luaL_checkstring(L, 2);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  int status = rmq_loader_file(L, what, path);
+  if (status != 0) {
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    lua_pushinteger(L, status);
+    return 3;
+  }
+  /* Nothing can stop a loop that is compiled. This covers what is defined inside the file, too. */
+  luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | LUAJIT_MODE_OFF);
+  lua_pushvalue(L, 3);
+  lua_setfenv(L, -2);
+  return 1;
+}
+
+static int handle(lua_State *L) {
+  rmq_push_failure(L, L, 1, 1);
+  return 1;
+}
+
+/* run(function): true and what it returns; or false and the error with its traceback. It cannot
+ * wait, for this is a C call around it. */
+static int run(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_pushcfunction(L, handle);
+  lua_insert(L, 1);
+  int status = lua_pcall(L, 0, 1, 1);
+  lua_pushboolean(L, status == 0);
+  lua_insert(L, -2);
+  return 2;
+}
+
+/* log(level, text) */
+static int write_log(lua_State *L) {
+  static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+  rmq_log_level level = RMQ_LOG_DEBUG + (unsigned)luaL_checkoption(L, 1, NULL, levels);
+  rmq_log_line(rmq_vm_log(rmq_vm_of(L)), level, "%s", luaL_checkstring(L, 2));
+  return 0;
+}
+
+/* --- SIGHUP ---------------------------------------------------------------------------------- */
+
+static void on_hangup(uv_signal_t *handle, int number) {
+  (void)number;
+  rmq_vm *vm = handle->data;
+  if (vm->stopping) return;
+  lua_rawgeti(vm->L, LUA_REGISTRYINDEX, vm->reload);
+  rmq_task_start(vm->L, 0);
+}
+
+/* on_hangup(function): what SIGHUP does from now on. */
+static int set_on_hangup(lua_State *L) {
+  rmq_vm *vm = rmq_vm_of(L);
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  bool first = vm->reload == LUA_NOREF;
+  luaL_unref(L, LUA_REGISTRYINDEX, vm->reload);
+  lua_settop(L, 1);
+  vm->reload = luaL_ref(L, LUA_REGISTRYINDEX);
+  if (!first) return 0;
+  uv_signal_init(&vm->loop, &vm->hangup);
+  vm->hangup.data = vm;
+  uv_unref((uv_handle_t *)&vm->hangup);
+  uv_signal_start(&vm->hangup, on_hangup, SIGHUP);
+  return 0;
+}
+
+int luaopen_rocketmq_native_plugins(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"load", load}, {"run", run}, {"log", write_log}, {"on_hangup", set_on_hangup}, {NULL, NULL}};
+  lua_newtable(L);
+  luaL_register(L, NULL, functions);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, rmq_vm_of(L)->plugins);
+  lua_setfield(L, -2, "state");
+  return 1;
+}

@@ -1,0 +1,21 @@
+#ifndef RMQ_SCRIPT_PLUGINS_H
+#define RMQ_SCRIPT_PLUGINS_H
+
+#include <lua.h>
+#include <stdbool.h>
+
+#include "script/vm.h"
+
+/* Selectors and hooks that were loaded from files. What is loaded belongs to the worker and not to a
+ * Lua module: a module may be loaded anew at any time. How files are read and checked is said in
+ * lua/rocketmq/plugins.lua. */
+
+/* May raise; called once, before any script. */
+void rmq_plugins_init(rmq_vm *vm);
+
+/* Pushes the function of the selector that is loaded under the name, a string, at `index`; or
+ * pushes nothing and returns false. Never raises; about 20 ns. A reload puts another function in its
+ * place, so it is asked for at each call and not kept. */
+bool rmq_plugins_push_selector(lua_State *L, int index);
+
+#endif
