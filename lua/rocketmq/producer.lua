@@ -31,9 +31,19 @@ Producer.__index = Producer
 ---@field body string any bytes, at least one, at most `max_message_size`
 ---@field tags? string
 ---@field keys? string|string[] for finding the message; those of a list must not have spaces
----@field properties? table<string, string>
+---@field properties? table<string, string> the user's own; names that RocketMQ uses are refused
 ---@field flag? integer 32 bits that RocketMQ carries and does not look at
 ---@field wait? boolean answer when it is as safe as the broker would make it; default true
+---@field delay_level? integer 1 to 18: delivered after 1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m
+--- 20m 30m 1h 2h, unless the broker has another table. At most one of the four that say when.
+---@field delay_ms? integer delivered so many milliseconds later; like the next two with brokers of
+--- 5.0 or later
+---@field delay_seconds? integer
+---@field deliver_at? integer delivered at this time, in milliseconds since 1970; at once when it is
+--- over
+---@field sharding_key? string __SHARDINGKEY, for consumers: it decides nothing here
+---@field buyer_id? string
+---@field lmq? string|string[] light queues that brokers put it into besides, with %LMQ% or without
 
 ---@class rocketmq.SendOptions
 ---@field timeout? number milliseconds for the whole send; default: the producer's `send_msg_timeout`
@@ -88,6 +98,14 @@ local function refuse_message(self, message, method)
   error("the message must be a table, not " .. type(message), 3)
 end
 
+-- Whether a message has one of the fields that few have. C reads those from the table, so that all
+-- other messages need not hand them over.
+local function has_more(message)
+  return message.delay_level ~= nil or message.delay_ms ~= nil or message.delay_seconds ~= nil
+    or message.deliver_at ~= nil or message.sharding_key ~= nil or message.buyer_id ~= nil
+    or message.lmq ~= nil
+end
+
 --- Sends a message and waits, in this coroutine only, until a broker has stored it.
 ---@param message rocketmq.Message
 ---@param options? rocketmq.SendOptions
@@ -97,20 +115,22 @@ function Producer:send(message, options)
   local send = self.sender
   if type(message) ~= "table" or not send then refuse_message(self, message) end
   local tags, keys, properties = message.tags, message.keys, message.properties
-  local flag, wait = message.flag, message.wait
+  local flag, wait, more = message.flag, message.wait, has_more(message)
   if options ~= nil then
     if type(options) ~= "table" then
       error("the send's options must be a table, not " .. type(options), 2)
     end
     return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
-      options, options.timeout, options.attempt_timeout, options.retries, options.queue,
+      more, options, options.timeout, options.attempt_timeout, options.retries, options.queue,
       options.selector, options.arg))
   end
   -- What is not there need not be handed over: most messages are a topic and a body.
-  if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil then
+  if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil
+    and not more then
     return take(send(message.body, message.topic, message))
   end
-  return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait))
+  return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
+    more))
 end
 
 -- A selector may be asked when the caller has changed the table for its next message.
@@ -140,7 +160,7 @@ end
 -- is the script. It hands over the message's fields like send, and the callback behind them.
 local function send_later(send, message, options, callback)
   local tags, keys, properties = message.tags, message.keys, message.properties
-  local flag, wait = message.flag, message.wait
+  local flag, wait, more = message.flag, message.wait, has_more(message)
   if options ~= nil then
     if type(options) ~= "table" then
       error("the send's options must be a table, not " .. type(options), 2)
@@ -148,14 +168,15 @@ local function send_later(send, message, options, callback)
     local selector, shown = options.selector, message
     if selector ~= nil then shown = copy_of(message) end
     return accepted(send(message.body, message.topic, shown, tags, keys, properties, flag, wait,
-      options, options.timeout, options.attempt_timeout, options.retries, options.queue, selector,
-      options.arg, callback))
+      more, options, options.timeout, options.attempt_timeout, options.retries, options.queue,
+      selector, options.arg, callback))
   end
-  if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil then
+  if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil
+    and not more then
     return accepted(send(message.body, message.topic, message, callback))
   end
   return accepted(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
-    callback))
+    more, callback))
 end
 
 --- Starts to send a message and returns; what comes of it is told to the callback, later and exactly

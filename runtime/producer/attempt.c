@@ -166,7 +166,11 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   const rmq_producer *producer = send->producer;
   const topic_share *share = share_of(send);
   rmq_send_header header = fixed_header(send);
-  header.fixed = rmq_slice_make(share->fixed, share->fixed_len);
+  if (send->reconsume_times == 0 && send->max_reconsume_times == -1) {
+    header.fixed = rmq_slice_make(share->fixed, share->fixed_len);
+  }
+  header.reconsume_times = send->reconsume_times;
+  header.max_reconsume_times = send->max_reconsume_times;
   header.queue_id = send->queue_id;
   header.born_timestamp = send->born_ms;
   header.flag = send->flag;

@@ -46,6 +46,8 @@ typedef struct rmq_send {
   int retries;
   int32_t flag;
   int32_t sys_flag;
+  int32_t reconsume_times;     /* 0 unless the topic is a %RETRY% one */
+  int32_t max_reconsume_times; /* -1: not said */
   bool oneway;
   rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
   rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */

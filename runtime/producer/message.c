@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "producer/message_fields.h"
 #include "producer/names.h"
 #include "wire/codes.h"
 #include "wire/properties.h"
@@ -63,7 +64,7 @@ static int refuse_empty(const char *field, rmq_failure *why) {
 
 /* Refuses bytes 1 and 2, which end names and values in the property string, and what is not
  * UTF-8. */
-static int check_text(const char *field, rmq_slice text, rmq_failure *why) {
+int rmq_message_check_text(const char *field, rmq_slice text, rmq_failure *why) {
   for (size_t i = 0; i < text.len; i++) {
     if (text.ptr[i] != 1 && text.ptr[i] != 2) continue;
     rmq_failure_set(
@@ -80,29 +81,30 @@ static int check_text(const char *field, rmq_slice text, rmq_failure *why) {
   return RMQ_EINVAL;
 }
 
-/* The message's own field for a name that the system reserves, or NULL. */
-static const char *field_for(rmq_slice name) {
+/* What to do instead of setting a property that the system reserves. */
+static const char *instead_of(rmq_slice name) {
   static const struct {
-    const char *name, *field;
-  } fields[] = {{"KEYS", "keys"}, {"TAGS", "tags"}, {"WAIT", "wait"}};
-  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-    if (rmq_slice_is(name, fields[i].name)) return fields[i].field;
+    const char *name, *instead;
+  } ways[] = {{"KEYS", "set the message's keys instead"},
+              {"TAGS", "set the message's tags instead"},
+              {"WAIT", "set the message's wait instead"},
+              {"DELAY", "set the message's delay_level instead"},
+              {"TIMER_DELAY_MS", "set the message's delay_ms instead"},
+              {"TIMER_DELAY_SEC", "set the message's delay_seconds instead"},
+              {"TIMER_DELIVER_MS", "set the message's deliver_at instead"},
+              {"BUYER_ID", "set the message's buyer_id instead"},
+              {"UNIQ_KEY", "each message gets an id of its own, result.msg_id"},
+              {"RECONSUME_TIME", "only messages to a %RETRY% topic may have it"},
+              {"MAX_RECONSUME_TIMES", "only messages to a %RETRY% topic may have it"}};
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    if (rmq_slice_is(name, ways[i].name)) return ways[i].instead;
   }
-  return NULL;
+  return "choose another name";
 }
 
 static int refuse_reserved(rmq_slice name, rmq_failure *why) {
-  const char *field = field_for(name);
-  if (field) {
-    rmq_failure_set(
-        why, RMQ_KIND_MESSAGE, 0,
-        "the property name %.*s is used by RocketMQ itself; set the message's %s instead",
-        shown(name), name.ptr, field);
-  } else {
-    rmq_failure_set(why, RMQ_KIND_MESSAGE, 0,
-                    "the property name %.*s is used by RocketMQ itself; choose another name",
-                    shown(name), name.ptr);
-  }
+  rmq_failure_set(why, RMQ_KIND_MESSAGE, 0, "the property name %.*s is used by RocketMQ itself; %s",
+                  shown(name), name.ptr, instead_of(name));
   return RMQ_EINVAL;
 }
 
@@ -113,11 +115,11 @@ static int diagnose_property(const rmq_field *property, rmq_failure *why) {
     rmq_failure_set(why, RMQ_KIND_MESSAGE, 0, "properties has an empty name");
     return RMQ_EINVAL;
   }
-  if (check_text("a name in properties", property->name, why) < 0) return RMQ_EINVAL;
+  if (rmq_message_check_text("a name in properties", property->name, why) < 0) return RMQ_EINVAL;
   char field[SHOWN + 32];
   snprintf(field, sizeof field, "properties[\"%.*s\"]", shown(property->name), property->name.ptr);
   if (property->value.len == 0) return refuse_empty(field, why);
-  return check_text(field, property->value, why);
+  return rmq_message_check_text(field, property->value, why);
 }
 
 static void key_field(const rmq_message *message, size_t i, char *out, size_t size) {
@@ -129,11 +131,11 @@ static void key_field(const rmq_message *message, size_t i, char *out, size_t si
 }
 
 static int diagnose(const rmq_message *message, rmq_failure *why) {
-  if (check_text("tags", message->tags, why) < 0) return RMQ_EINVAL;
+  if (rmq_message_check_text("tags", message->tags, why) < 0) return RMQ_EINVAL;
   for (size_t i = 0; i < message->n_keys; i++) {
     char field[40];
     key_field(message, i, field, sizeof field);
-    if (check_text(field, message->keys[i], why) < 0) return RMQ_EINVAL;
+    if (rmq_message_check_text(field, message->keys[i], why) < 0) return RMQ_EINVAL;
   }
   for (size_t i = 0; i < message->n_properties; i++) {
     if (diagnose_property(&message->properties[i], why) < 0) return RMQ_EINVAL;
@@ -146,7 +148,10 @@ static int diagnose(const rmq_message *message, rmq_failure *why) {
 static int put_user_properties(const rmq_message *message, rmq_buf *out, rmq_failure *why) {
   for (size_t i = 0; i < message->n_properties; i++) {
     const rmq_field *property = &message->properties[i];
-    if (rmq_property_is_reserved(property->name)) return refuse_reserved(property->name, why);
+    if (rmq_property_is_reserved(property->name)) {
+      if (rmq_message_is_retry_count(message, property->name)) continue;
+      return refuse_reserved(property->name, why);
+    }
     if (rmq_properties_put(out, property->name, property->value) < 0) {
       return diagnose_property(property, why);
     }
@@ -211,6 +216,7 @@ int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf
   if (message->tags.len > 0 && rmq_properties_put(out, rmq_slice_text("TAGS"), message->tags) < 0) {
     return diagnose(message, why);
   }
+  if (rmq_message_put_fields(message, out, why) < 0) return RMQ_EINVAL;
   rmq_slice given = rmq_buf_slice(out);
   put_system(message, out);
   put_our_own(message->wait, msg_id, out);

@@ -16,10 +16,15 @@ int rmq_topic_check(rmq_slice topic, rmq_failure *why);
 int rmq_body_check(const rmq_settings *settings, rmq_slice body, rmq_failure *why);
 
 /* Writes the property string into `out`, which is emptied first: the user's properties, KEYS, TAGS,
- * WAIT, UNIQ_KEY. Checks tags, keys and properties on the way: valid UTF-8, no bytes 1 or 2, no
- * empty values, no names that the system uses, no key with a space when there are several, at most
- * RMQ_PROPERTIES_MAX bytes in all. */
+ * what message_fields.h writes, WAIT, UNIQ_KEY. Checks tags, keys and properties on the way: valid
+ * UTF-8, no bytes 1 or 2, no empty values, no names that the system uses, no key with a space when
+ * there are several, at most RMQ_PROPERTIES_MAX bytes in all. What rmq_message_retry_counts reads is
+ * left out. */
 int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf *out,
                            rmq_failure *why);
+
+/* 0 when a text can be a property's value: valid UTF-8, without bytes 1 and 2. `field` names it in
+ * `why`. */
+int rmq_message_check_text(const char *field, rmq_slice text, rmq_failure *why);
 
 #endif

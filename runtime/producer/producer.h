@@ -24,6 +24,16 @@ const char *rmq_send_status_name(rmq_send_status status); /* "SEND_OK", ... */
 
 typedef enum rmq_mode { RMQ_MODE_SYNC, RMQ_MODE_ASYNC, RMQ_MODE_ONEWAY } rmq_mode;
 
+/* When a message is to be delivered. Levels are those that every broker has had; the other three need
+ * a broker of 5.0 or later, and older ones deliver at once. */
+typedef enum rmq_delay_kind {
+  RMQ_DELAY_NONE,    /* at once */
+  RMQ_DELAY_LEVEL,   /* `delay` is 1 to 18, a line of the broker's table of times */
+  RMQ_DELAY_MS,      /* so many milliseconds after the broker got it */
+  RMQ_DELAY_SECONDS, /* so many seconds after */
+  RMQ_DELAY_UNTIL    /* at this time, milliseconds since 1970 */
+} rmq_delay_kind;
+
 /* What is to be sent. Everything but the body is copied by rmq_producer_send; the body is borrowed
  * until the send completes. */
 typedef struct rmq_message {
@@ -34,6 +44,12 @@ typedef struct rmq_message {
   size_t n_keys;
   const rmq_field *properties; /* the user's own */
   size_t n_properties;
+  rmq_delay_kind delay_kind;
+  int64_t delay;          /* in the unit that delay_kind says */
+  rmq_slice sharding_key; /* empty: none, like the next */
+  rmq_slice buyer_id;
+  const rmq_slice *lmq; /* light queues that it is put into besides, each with %LMQ% or without */
+  size_t n_lmq;
   int32_t flag;
   bool wait; /* WAIT: the broker answers when the message is stored as its flush settings say */
   /* Properties that RocketMQ itself reads (TRAN_MSG, DELAY, ...), written as they are: who fills

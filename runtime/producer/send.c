@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "producer/core.h"
 #include "producer/message.h"
+#include "producer/message_fields.h"
 
 /* The start of a send: checks, room, and the pool that sends come from. */
 
@@ -206,6 +207,9 @@ static int write_properties(rmq_send *send, const rmq_message *message) {
   rmq_wall wall = producer->io->calls->wall(producer->io);
   send->born_ms = wall.ms;
   send->msg_id_len = (uint8_t)rmq_id_next(&producer->ids, wall, send->msg_id);
+  int status = rmq_message_retry_counts(message, &send->reconsume_times, &send->max_reconsume_times,
+                                        &producer->refusal);
+  if (status < 0) return status;
   return rmq_message_properties(message, rmq_slice_make(send->msg_id, send->msg_id_len),
                                 &send->properties, &producer->refusal);
 }

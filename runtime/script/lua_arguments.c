@@ -13,8 +13,10 @@
 
 enum { LOOK_AT_FIRST = 256, LOOK_AT_EACH = 64, KEPT_ITEMS = 1024 };
 
-static const char *const message_fields[] = {"topic",      "body", "tags", "keys",
-                                             "properties", "flag", "wait", NULL};
+static const char *const message_fields[] = {
+    "topic",      "body",     "tags",     "keys",          "properties",
+    "flag",       "wait",     "delay_ms", "delay_seconds", "delay_level",
+    "deliver_at", "buyer_id", "lmq",      "sharding_key",  NULL};
 static const rmq_names message_names = {"field", "the message", message_fields};
 
 static const char *const option_fields[] = {
@@ -33,6 +35,7 @@ void rmq_arguments_init(rmq_arguments *arguments) {
 void rmq_arguments_free(rmq_arguments *arguments) {
   free(arguments->keys);
   free(arguments->properties);
+  free(arguments->lmq);
   rmq_failure_clear(&arguments->refusal);
 }
 
@@ -76,22 +79,27 @@ static void *room(void *list, size_t *cap, size_t count, size_t size) {
   return rmq_realloc(list, *cap * size);
 }
 
-static void add_key(rmq_arguments *arguments, size_t count, rmq_slice key) {
-  arguments->keys = room(arguments->keys, &arguments->keys_cap, count, sizeof *arguments->keys);
-  arguments->keys[count] = key;
+static void add_text(rmq_slice **list, size_t *cap, size_t count, rmq_slice text) {
+  *list = room(*list, cap, count, sizeof **list);
+  (*list)[count] = text;
 }
 
-static rmq_slice listed_key(lua_State *L, int i) {
-  lua_rawgeti(L, RMQ_ARG_KEYS, i);
+static void add_key(rmq_arguments *arguments, size_t count, rmq_slice key) {
+  add_text(&arguments->keys, &arguments->keys_cap, count, key);
+}
+
+/* An item of the list at `index`, which is the message's `field`. */
+static rmq_slice listed_text(lua_State *L, int index, const char *field, int i) {
+  lua_rawgeti(L, index, i);
   if (lua_type(L, -1) != LUA_TSTRING) {
-    char name[40];
-    snprintf(name, sizeof name, "keys[%d] of the message", i);
+    char name[48];
+    snprintf(name, sizeof name, "%s[%d] of the message", field, i);
     wrong_type(L, name, "a string", -1);
   }
-  rmq_slice key;
-  key.ptr = lua_tolstring(L, -1, &key.len);
+  rmq_slice text;
+  text.ptr = lua_tolstring(L, -1, &text.len);
   lua_pop(L, 1);
-  return key;
+  return text;
 }
 
 /* Brokers split KEYS at spaces, so a listed key with one would become two. */
@@ -110,16 +118,16 @@ static int check_listed_key(rmq_arguments *arguments, int i, rmq_slice key) {
 }
 
 /* What is no item of the list would be lost without a word: {id = "1"} is no list of keys. */
-static void check_is_list(lua_State *L, int n) {
+static void check_is_list(lua_State *L, int index, const char *field, int n) {
   lua_pushnil(L);
-  while (lua_next(L, RMQ_ARG_KEYS)) {
+  while (lua_next(L, index)) {
     lua_pop(L, 1);
     double at = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
     if (at >= 1 && at <= n && floor(at) == at) continue;
     rmq_lua_raise(L,
-                  "keys of the message must be a string or a list of strings, not a table with a "
+                  "%s of the message must be a string or a list of strings, not a table with a "
                   "%s as its key",
-                  luaL_typename(L, -1));
+                  field, luaL_typename(L, -1));
   }
 }
 
@@ -132,9 +140,9 @@ static int read_keys(lua_State *L, rmq_arguments *arguments, rmq_message *messag
     message->n_keys = key.len > 0;
   } else {
     size_t n = lua_objlen(L, RMQ_ARG_KEYS);
-    check_is_list(L, (int)n);
+    check_is_list(L, RMQ_ARG_KEYS, "keys", (int)n);
     for (size_t i = 0; i < n; i++) {
-      rmq_slice key = listed_key(L, (int)i + 1);
+      rmq_slice key = listed_text(L, RMQ_ARG_KEYS, "keys", (int)i + 1);
       if (check_listed_key(arguments, (int)i + 1, key) < 0) return RMQ_EINVAL;
       add_key(arguments, i, key);
     }
@@ -235,6 +243,98 @@ static int read_retries(lua_State *L, rmq_arguments *arguments, rmq_send_options
     return refuse(arguments, 0, sentence);
   }
   options->retries = (int)value;
+  return 0;
+}
+
+/* --- What few messages have --- */
+
+/* The field of the message on top of the stack; false, and nothing there, when it has none. */
+static bool push_field(lua_State *L, const char *field) {
+  lua_getfield(L, RMQ_ARG_MESSAGE, field);
+  if (!lua_isnil(L, -1)) return true;
+  lua_pop(L, 1);
+  return false;
+}
+
+static int refuse_two_delays(rmq_arguments *arguments, const char *one, const char *other) {
+  char sentence[160];
+  snprintf(sentence, sizeof sentence,
+           "%s and %s are both given; a message is delivered once, so leave one of them out", one,
+           other);
+  return refuse(arguments, RMQ_MESSAGE_ILLEGAL, sentence);
+}
+
+/* The time fields of a message, of which it may have one. */
+static const struct {
+  const char *field;
+  rmq_delay_kind kind;
+} delays[] = {{"delay_level", RMQ_DELAY_LEVEL},
+              {"delay_ms", RMQ_DELAY_MS},
+              {"delay_seconds", RMQ_DELAY_SECONDS},
+              {"deliver_at", RMQ_DELAY_UNTIL}};
+
+/* What cannot be an integer is refused here, what is out of the field's range by the producer. */
+static int read_delay(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  const double most = 9007199254740991.0; /* above it not every whole number has a double */
+  const char *given = NULL;
+  for (size_t i = 0; i < sizeof delays / sizeof delays[0]; i++) {
+    const char *field = delays[i].field;
+    if (!push_field(L, field)) continue;
+    if (lua_type(L, -1) != LUA_TNUMBER) {
+      char name[40];
+      snprintf(name, sizeof name, "%s of the message", field);
+      wrong_type(L, name, "a number", -1);
+    }
+    if (given) return refuse_two_delays(arguments, given, field);
+    double value = lua_tonumber(L, -1);
+    if (!is_whole(value, -most, most)) {
+      char sentence[128];
+      snprintf(sentence, sizeof sentence, "%s is %.17g; it must be a whole number%s", field, value,
+               floor(value) == value                 ? ", at most 9007199254740991"
+               : delays[i].kind == RMQ_DELAY_SECONDS ? "; for parts of a second use delay_ms"
+                                                     : "");
+      return refuse(arguments, RMQ_MESSAGE_ILLEGAL, sentence);
+    }
+    given = field;
+    message->delay_kind = delays[i].kind;
+    message->delay = (int64_t)value;
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+/* Stays on the stack: what an __index gives is anchored nowhere else. */
+static rmq_slice read_text_field(lua_State *L, const char *field, const char *name) {
+  if (!push_field(L, field)) return (rmq_slice){NULL, 0};
+  return read_text(L, lua_gettop(L), name);
+}
+
+static void read_light_queues(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  if (!push_field(L, "lmq")) return;
+  int index = lua_gettop(L);
+  size_t n = 0;
+  if (lua_type(L, index) == LUA_TTABLE) {
+    size_t count = lua_objlen(L, index);
+    check_is_list(L, index, "lmq", (int)count);
+    for (; n < count; n++) {
+      rmq_slice name = listed_text(L, index, "lmq", (int)n + 1);
+      add_text(&arguments->lmq, &arguments->lmq_cap, n, name);
+    }
+  } else {
+    rmq_slice name = read_text(L, index, "lmq of the message");
+    add_text(&arguments->lmq, &arguments->lmq_cap, 0, name);
+    n = 1;
+  }
+  message->lmq = arguments->lmq;
+  message->n_lmq = n;
+}
+
+static int read_more(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  luaL_checkstack(L, 8, NULL);
+  if (read_delay(L, arguments, message) < 0) return RMQ_EINVAL;
+  message->sharding_key = read_text_field(L, "sharding_key", "sharding_key of the message");
+  message->buyer_id = read_text_field(L, "buyer_id", "buyer_id of the message");
+  read_light_queues(L, arguments, message);
   return 0;
 }
 
@@ -342,6 +442,17 @@ static int read_rest(lua_State *L, rmq_arguments *arguments, rmq_message *messag
   return read_flag(L, arguments, message);
 }
 
+static int read_all(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
+                    rmq_send_options *options) {
+  if (last > RMQ_ARG_MESSAGE && read_rest(L, arguments, message) < 0) return RMQ_EINVAL;
+  if (last >= RMQ_ARG_OPTIONS && read_options(L, arguments, message, options) < 0) {
+    return RMQ_EINVAL;
+  }
+  /* After the options: what it leaves on the stack must not be taken for one. */
+  if (last < RMQ_ARG_MORE || !lua_toboolean(L, RMQ_ARG_MORE)) return 0;
+  return read_more(L, arguments, message);
+}
+
 bool rmq_arguments_have_selector(lua_State *L, int last) {
   return last >= RMQ_ARG_SELECTOR && !lua_isnil(L, RMQ_ARG_SELECTOR);
 }
@@ -353,6 +464,5 @@ int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_mes
   *options = (rmq_send_options){.mode = RMQ_MODE_SYNC, .retries = -1, .may_wait = true};
   message->body = read_text(L, RMQ_ARG_BODY, "body of the message");
   message->topic = read_text(L, RMQ_ARG_TOPIC, "topic of the message");
-  if (last > RMQ_ARG_MESSAGE && read_rest(L, arguments, message) < 0) return RMQ_EINVAL;
-  return last >= RMQ_ARG_OPTIONS ? read_options(L, arguments, message, options) : 0;
+  return read_all(L, last, arguments, message, options);
 }

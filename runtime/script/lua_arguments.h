@@ -17,6 +17,7 @@ enum {
   RMQ_ARG_PROPERTIES,
   RMQ_ARG_FLAG,
   RMQ_ARG_WAIT,
+  RMQ_ARG_MORE, /* true when the message has fields that few have: they are read from the table */
   RMQ_ARG_OPTIONS, /* like the message; absent with all that follow when there are none */
   RMQ_ARG_TIMEOUT,
   RMQ_ARG_ATTEMPT_TIMEOUT,
@@ -32,6 +33,8 @@ typedef struct rmq_arguments {
   size_t keys_cap;
   rmq_field *properties;
   size_t properties_cap;
+  rmq_slice *lmq;
+  size_t lmq_cap;
   uint64_t sends;             /* how many messages were read */
   bool always_look;           /* look for unknown names in every message, not in samples */
   const rmq_setting *time;    /* the setting whose upper bound holds for times in options */
@@ -46,7 +49,7 @@ void rmq_arguments_free(rmq_arguments *arguments);
  * are. 0, or RMQ_EINVAL when a value is wrong (`refusal` says which). A wrong type or an unknown
  * name raises. Looks for unknown names in the first 256 messages and in one of 64 after them,
  * which costs nothing to speak of. `last` is the index of the last argument: what lies above is not
- * looked at. */
+ * looked at. May leave values on top of the stack, to which slices point. */
 int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
                        rmq_send_options *options);
 

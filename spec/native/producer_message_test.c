@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "producer/message.h"
+#include "producer/message_fields.h"
 #include "producer/names.h"
 #include "wire/properties.h"
 
@@ -142,7 +143,16 @@ static void utf8_only(void) {
 }
 
 static void reserved_names(void) {
-  static const char *const fields[][2] = {{"KEYS", "keys"}, {"TAGS", "tags"}, {"WAIT", "wait"}};
+  static const char *const fields[][2] = {
+      {"KEYS", "keys"},
+      {"TAGS", "tags"},
+      {"WAIT", "wait"},
+      {"DELAY", "delay_level"},
+      {"TIMER_DELAY_MS", "delay_ms"},
+      {"TIMER_DELAY_SEC", "delay_seconds"},
+      {"TIMER_DELIVER_MS", "deliver_at"},
+      {"BUYER_ID", "buyer_id"},
+  };
   for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
     char hint[64];
     snprintf(hint, sizeof hint, "set the message's %s instead", fields[i][1]);
@@ -150,9 +160,11 @@ static void reserved_names(void) {
     CHECK(says(fields[i][0]) && says(hint));
   }
   CHECK_INT(one_property(s("UNIQ_KEY"), s("x")), RMQ_EINVAL);
-  CHECK(says("UNIQ_KEY") && says("choose another name"));
+  CHECK(says("UNIQ_KEY") && says("result.msg_id"));
+  CHECK_INT(one_property(s("POP_CK"), s("x")), RMQ_EINVAL);
+  CHECK(says("POP_CK") && says("choose another name"));
   CHECK_INT(one_property(s("DELAY"), s("4")), RMQ_EINVAL);
-  CHECK(says("DELAY") && says("choose another name"));
+  CHECK(says("DELAY") && says("set the message's delay_level instead"));
   CHECK_INT(one_property(s("keys"), s("x")), 0);
 }
 
@@ -169,6 +181,116 @@ static void the_longest(void) {
   CHECK_INT(one_property(s("a"), rmq_slice_make(value, 70000)), RMQ_EINVAL);
 }
 
+static int delayed(rmq_delay_kind kind, int64_t delay) {
+  return properties(&(rmq_message){.delay_kind = kind, .delay = delay});
+}
+
+static void delays(void) {
+  static const struct {
+    rmq_delay_kind kind;
+    int64_t least, most;
+    const char *property, *field;
+  } rows[] = {
+      {RMQ_DELAY_LEVEL, 1, 18, "DELAY", "delay_level"},
+      {RMQ_DELAY_MS, 0, 2147483647000, "TIMER_DELAY_MS", "delay_ms"},
+      {RMQ_DELAY_SECONDS, 0, 2147483647, "TIMER_DELAY_SEC", "delay_seconds"},
+      {RMQ_DELAY_UNTIL, 100000000000, 253402300799999, "TIMER_DELIVER_MS", "deliver_at"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char expected[128];
+    snprintf(expected, sizeof expected, "%s\001%lld\002WAIT\001false\002UNIQ_KEY\001ID\002",
+             rows[i].property, (long long)rows[i].most);
+    CHECK_INT(delayed(rows[i].kind, rows[i].most), 0);
+    check_string(expected);
+    CHECK_INT(delayed(rows[i].kind, rows[i].least), 0);
+    int64_t wrong[] = {rows[i].least - 1, rows[i].most + 1, INT64_MAX, INT64_MIN};
+    for (size_t j = 0; j < sizeof wrong / sizeof wrong[0]; j++) {
+      CHECK_INT(delayed(rows[i].kind, wrong[j]), RMQ_EINVAL);
+      char number[64];
+      snprintf(number, sizeof number, "%s is %lld;", rows[i].field, (long long)wrong[j]);
+      CHECK(says(number));
+      CHECK_INT(why.code, 13);
+      CHECK_INT(why.kind, RMQ_KIND_MESSAGE);
+    }
+  }
+}
+
+static void sharding_key_and_buyer_id(void) {
+  rmq_message message = {.sharding_key = s("user-7"), .buyer_id = s("买家")};
+  CHECK_INT(properties(&message), 0);
+  check_string(
+      "__SHARDINGKEY\001user-7\002BUYER_ID\001买家\002WAIT\001false\002UNIQ_KEY\001ID\002");
+  message.sharding_key = s("a\002b");
+  CHECK_INT(properties(&message), RMQ_EINVAL);
+  CHECK(says("sharding_key has byte 2 at position 2"));
+  message.sharding_key = s("");
+  message.buyer_id = s("b\xff");
+  CHECK_INT(properties(&message), RMQ_EINVAL);
+  CHECK(says("buyer_id is not valid UTF-8 at position 2"));
+  rmq_field own = {s("__SHARDINGKEY"), s("x")};
+  message = (rmq_message){.sharding_key = s("y"), .properties = &own, .n_properties = 1};
+  CHECK_INT(properties(&message), RMQ_EINVAL);
+  CHECK(says("sharding_key and properties[\"__SHARDINGKEY\"] are the same thing"));
+}
+
+static int light_queue(rmq_slice name) {
+  return properties(&(rmq_message){.lmq = &name, .n_lmq = 1});
+}
+
+static void light_queues(void) {
+  rmq_slice names[] = {s("phone-1"), s("%LMQ%设备")};
+  CHECK_INT(properties(&(rmq_message){.lmq = names, .n_lmq = 2}), 0);
+  check_string(
+      "INNER_MULTI_DISPATCH\001%LMQ%phone-1,%LMQ%设备\002WAIT\001false\002UNIQ_KEY\001ID\002");
+  static const char *const wrong[][2] = {{"a,b", "','"},      {"a/b", "'/'"},  {"a b", "byte 32"},
+                                         {"a\001", "byte 1"}, {"", "empty"},   {"%LMQ%", "empty"},
+                                         {"\xff", "UTF-8"},   {"a\x7f", "127"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    CHECK_INT(light_queue(s(wrong[i][0])), RMQ_EINVAL);
+    CHECK(says("lmq[1]") && says(wrong[i][1]));
+  }
+  char longest[257];
+  memset(longest, 'q', sizeof longest);
+  CHECK_INT(light_queue(rmq_slice_make(longest, 250)), 0); /* and 5 for %LMQ% */
+  CHECK_INT(light_queue(rmq_slice_make(longest, 251)), RMQ_EINVAL);
+  memcpy(longest, "%LMQ%", 5);
+  CHECK_INT(light_queue(rmq_slice_make(longest, 255)), 0);
+  CHECK_INT(light_queue(rmq_slice_make(longest, 256)), RMQ_EINVAL);
+  CHECK(says("256 bytes") && says("255"));
+  rmq_field own = {s("INNER_MULTI_DISPATCH"), s("%LMQ%x")};
+  CHECK_INT(
+      properties(&(rmq_message){.lmq = names, .n_lmq = 2, .properties = &own, .n_properties = 1}),
+      RMQ_EINVAL);
+  CHECK(says("lmq and properties[\"INNER_MULTI_DISPATCH\"]"));
+}
+
+static void counts_of_retry_topics(void) {
+  rmq_field counts[] = {
+      {s("RECONSUME_TIME"), s("3")}, {s("a"), s("1")}, {s("MAX_RECONSUME_TIMES"), s("16")}};
+  rmq_message message = {.topic = s("%RETRY%g"), .properties = counts, .n_properties = 3};
+  int32_t reconsumed = 7, max = 7;
+  CHECK_INT(properties(&message), 0);
+  check_string("a\0011\002WAIT\001false\002UNIQ_KEY\001ID\002");
+  CHECK_INT(rmq_message_retry_counts(&message, &reconsumed, &max, &why), 0);
+  CHECK_INT(reconsumed, 3);
+  CHECK_INT(max, 16);
+  static const char *const wrong[] = {"-1", "1.5", "", "x", "2147483648"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    counts[2].value = s(wrong[i]);
+    CHECK_INT(rmq_message_retry_counts(&message, &reconsumed, &max, &why), RMQ_EINVAL);
+    CHECK(says("properties[\"MAX_RECONSUME_TIMES\"]") && says(wrong[i]));
+  }
+  static const char *const others[] = {"Orders", "%RETRY%", "%DLQ%g"};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    message.topic = s(others[i]);
+    CHECK_INT(rmq_message_retry_counts(&message, &reconsumed, &max, &why), 0);
+    CHECK_INT(reconsumed, 0);
+    CHECK_INT(max, -1);
+    CHECK_INT(properties(&message), RMQ_EINVAL);
+    CHECK(says("RECONSUME_TIME") && says("%RETRY%"));
+  }
+}
+
 int main(void) {
   rmq_failure_init(&why);
   check_run("topics", topics);
@@ -179,6 +301,10 @@ int main(void) {
   check_run("UTF-8 only", utf8_only);
   check_run("reserved names", reserved_names);
   check_run("the longest", the_longest);
+  check_run("delays", delays);
+  check_run("sharding key and buyer id", sharding_key_and_buyer_id);
+  check_run("light queues", light_queues);
+  check_run("counts of retry topics", counts_of_retry_topics);
   rmq_failure_clear(&why);
   rmq_buf_free(&out);
   return check_end();

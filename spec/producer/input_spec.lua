@@ -108,7 +108,7 @@ describe("a message", function()
       ["with an empty name"] = { { [""] = "x" }, "properties has an empty name" },
       ["with invalid UTF-8"] = { { a = "ok\255" }, 'properties%["a"%] is not valid UTF%-8.* 3' },
       ["with a name of the system"] = { { KEYS = "k" }, "KEYS.*set the message's keys instead" },
-      ["with another name of the system"] = { { DELAY = "4" }, "DELAY.*choose another name" },
+      ["with another name of the system"] = { { POP_CK = "4" }, "POP_CK.*choose another name" },
       ["with over 32767 bytes"] = { { a = ("x"):rep(32767) }, "32767" },
       ["with 70000 bytes"] = { { a = ("x"):rep(70003) }, "70%d%d%d" },
     } do
