@@ -89,9 +89,12 @@ describe("a server of the mock", function()
     assert.are_not.equal(requests[1].connection, requests[2].connection)
     assert.is_true(requests[1].time <= requests[2].time)
     assert.equal(1, #mock:requests { code = "HEART_BEAT", broker = "broker-a" })
-    assert.equal(0, #mock:requests { code = "HEART_BEAT", at = "broker-b" })
+    assert.equal(0, #mock:requests { code = "HEART_BEAT", at = "namesrv" })
+    assert.equal(1, #mock:requests { connection = requests[2].connection })
     assert.equal(1, #mock:requests { topic = "Other" })
     assert.has_error(function() mock:requests { code = "HEARTBEAT" } end)
+    assert.error_matches(function() mock:requests { at = "broker-b" } end,
+      "unknown name 'broker%-b', did you mean 'broker%-a'")
   end)
 
   it("refuses connections while it is stopped and keeps its port", function()

@@ -27,6 +27,7 @@ local topic_fields = {
 ---@field id integer 0 for the master
 ---@field addr string "127.0.0.1:port"
 ---@field port integer
+---@field is_hidden boolean routes do not name it
 ---@field group table what all servers of the broker share: `world`, `name`, `cluster`, `perm`, `topics`,
 --- `offsets` (by topic, by queue id), `log_offset`, `servers` (by id)
 ---@field server rocketmq.mock.Server
@@ -48,7 +49,8 @@ end
 
 local function new_server(world, group, id)
   local suffix = "#" .. id
-  local self = setmetatable({ group = group, name = group.name, id = id }, Broker)
+  local self = setmetatable({ group = group, name = group.name, id = id, is_hidden = false },
+    Broker)
   self.server = Server.new {
     name = id == MASTER and group.name or group.name .. suffix,
     labels = { broker = true, [group.name] = true, [group.name .. suffix] = true },
@@ -74,6 +76,24 @@ function Broker:start() self.server:start() end
 ---Ends the connections; the port stays open.
 ---@param reset boolean? with an RST
 function Broker:disconnect(reset) self.server:disconnect(reset) end
+
+---Goes to another port, as a broker that was started anew elsewhere: `addr` and `port` change, and routes
+---name the new one at once. The old port refuses.
+function Broker:move()
+  self.server:move()
+  self.addr, self.port = self.server.addr, self.server.port
+end
+
+---Routes no longer name this server, which goes on as before: a name server that missed its
+---registrations.
+function Broker:leave_routes() self.is_hidden = true end
+
+---Routes name this server again.
+function Broker:join_routes() self.is_hidden = false end
+
+---Writes bytes that nobody asked for to all connections.
+---@param bytes string
+function Broker:write(bytes) self.server:write(bytes) end
 
 ---Sets what the whole broker permits: 6 all, 4 read-only, 2 write-only. Routes show it at once.
 ---@param value integer

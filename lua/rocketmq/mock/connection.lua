@@ -1,4 +1,6 @@
---- One accepted connection: bytes into requests, answers into as few writes as there were reads.
+--- One accepted connection: bytes into requests, answers into as few writes as there were reads,
+--- unless something else is asked for.
+local uv = require "luv"
 local wire = require "rocketmq.wire"
 
 ---@class rocketmq.mock.Connection
@@ -12,7 +14,10 @@ local LENGTH_BYTES = 4
 
 ---@param socket userdata an accepted uv_tcp_t
 ---@param number integer
----@param events table `request(connection, command, frame)` for each request; `bad(connection, why)`
+---@param events table `request(connection, command, frame, is_new)` for each request, `is_new`
+--- when no part of it was told before; `begun(connection, bytes,
+--- size, is_new)` when there is only a part of one of so many bytes, `is_new` the first time that
+--- its size is known; `bad(connection, why)`
 --- when the bytes are no command (the connection is closed then, as a real server does);
 --- `closed(connection)` once
 ---@return rocketmq.mock.Connection
@@ -22,21 +27,28 @@ function Connection.new(socket, number, events)
     number = number,
     peer = ("%s:%d"):format(peer.ip, peer.port),
     closed = false,
-    ending = false, -- nothing more is read, what was put is still being written
+    ending = false, -- nothing more is read or put, what was put is still being written
     socket = socket,
     events = events,
     parts = {}, -- received and not yet decoded; `held` bytes in all
     held = 0,
     wanted = 0, -- decoding makes no sense before there are so many
-    out = {},   -- answers of this turn
+    begun = false, -- the frame that `parts` begins has been told to `events.begun`
+    out = {},   -- what is to be written: bytes, or a table of `put_slowly` or `finish`
+    pausing = nil, -- handles that run between two parts of `put_slowly`; nothing is written meanwhile
   }, Connection)
   socket:unref()
   socket:nodelay(true)
-  socket:read_start(function(err, chunk)
-    if err or not chunk then return connection:close() end
-    connection:receive(chunk)
-  end)
+  connection:listen()
   return connection
+end
+
+---@private
+function Connection:listen()
+  self.socket:read_start(function(err, chunk)
+    if err or not chunk then return self:close() end
+    self:receive(chunk)
+  end)
 end
 
 -- The whole length of the frame that starts at `at`, as far as it can be seen.
@@ -58,6 +70,7 @@ function Connection:receive(chunk)
   local rest = at == 1 and bytes or bytes:sub(at)
   self.parts, self.held = { rest }, #rest
   self.wanted = frame_size(rest, 1)
+  if #rest >= LENGTH_BYTES and not self.ending then self:look_at_begun(rest) end
   self:flush()
 end
 
@@ -76,9 +89,20 @@ function Connection:decode(bytes)
     end
     local frame = bytes:sub(at, at + command.size - 1)
     at = at + command.size
-    self.events.request(self, command, frame)
+    local is_new = not self.begun
+    self.begun = false
+    self.events.request(self, command, frame, is_new)
   end
   return at
+end
+
+---@private
+-- Part of a request is there. Whoever wants to hear of each further read of it says so by its
+-- answer.
+function Connection:look_at_begun(bytes)
+  local is_new = not self.begun
+  self.begun = true
+  if self.events.begun(self, bytes, frame_size(bytes, 1), is_new) then self.wanted = 0 end
 end
 
 ---Adds bytes to what the end of the turn writes.
@@ -87,23 +111,119 @@ function Connection:put(bytes)
   self.out[#self.out + 1] = bytes
 end
 
----Writes what was put.
-function Connection:flush()
-  if self.closed or #self.out == 0 then return end
-  local bytes = #self.out == 1 and self.out[1] or table.concat(self.out)
-  self.out = {}
+---Adds bytes that are written one part after the other, each in a segment of its own.
+---@param parts string[]
+---@param pause_ms integer between two parts
+function Connection:put_slowly(parts, pause_ms)
+  self.out[#self.out + 1] = { parts = parts, pause_ms = pause_ms }
+end
+
+---@private
+function Connection:write(bytes)
+  if self.half_closed or #bytes == 0 then return end
   local written = self.socket:try_write(bytes) or 0
   if written < #bytes then self.socket:write(bytes:sub(written + 1)) end
 end
 
----Writes what was put, then ends the connection in order.
-function Connection:finish()
-  if self.closed then return end
+---@private
+-- Calls once when so many milliseconds are over and the loop has looked at its sockets since: a
+-- client in this process has read what was written before. One call at a time.
+function Connection:later(pause_ms, fn)
+  local timer, idle, check = uv.new_timer(), uv.new_idle(), uv.new_check()
+  self.pausing = { timer, idle, check }
+  for _, handle in ipairs(self.pausing) do handle:unref() end
+  timer:start(pause_ms, 0, function()
+    idle:start(function() end) -- the loop must not wait for anything else now
+    check:start(function()
+      self:stop_pausing()
+      fn()
+    end)
+  end)
+end
+
+---@private
+function Connection:stop_pausing()
+  for _, handle in ipairs(self.pausing or {}) do handle:close() end
+  self.pausing = nil
+end
+
+---@private
+-- Writes one part, and comes back for the others.
+function Connection:write_slowly(parts, number, pause_ms)
+  self:write(parts[number])
+  if number == #parts then return end
+  self:later(pause_ms, function()
+    self:write_slowly(parts, number + 1, pause_ms)
+    self:flush()
+  end)
+end
+
+---@private
+-- What was put up to the next thing that is no mere bytes.
+function Connection:next_bytes()
+  local out, count = self.out, 0
+  while type(out[count + 1]) == "string" do count = count + 1 end
+  if count == #out then
+    self.out = {}
+    return count == 1 and out[1] or table.concat(out)
+  end
+  self.out = {}
+  for index = count + 1, #out do self.out[index - count] = out[index] end
+  return table.concat(out, "", 1, count)
+end
+
+---Writes what was put, in its order.
+function Connection:flush()
+  while #self.out > 0 and not (self.closed or self.pausing) do
+    self:write(self:next_bytes())
+    local step = table.remove(self.out, 1)
+    if step and step.parts then
+      self:write_slowly(step.parts, 1, step.pause_ms)
+    elseif step then
+      self:perform(step.how)
+    end
+  end
+end
+
+---@private
+function Connection:perform(how)
+  if how == "reset" then
+    self:close(true)
+  elseif how == "half" then
+    self.half_closed = true
+    self.socket:shutdown()
+  elseif self.socket:get_write_queue_size() == 0 then
+    self:close()
+  else
+    self.socket:shutdown(function() self:close() end)
+  end
+end
+
+---Writes what was put, then ends the connection.
+---@param how "close"|"reset"|"half"? in order (default), with an RST, or only in the direction to the
+--- client
+function Connection:finish(how)
+  if self.closed or self.ending then return end
+  self.out[#self.out + 1] = { how = how or "close" }
+  if how ~= "half" then
+    self.ending = true
+    self.socket:read_stop()
+  end
   self:flush()
-  if self.socket:get_write_queue_size() == 0 then return self:close() end
-  self.ending = true
+end
+
+---Reads nothing for a time: what the client sends piles up at its side.
+---@param ms integer
+function Connection:pause_reading(ms)
+  if self.closed or self.ending or self.deaf then return end
   self.socket:read_stop()
-  self.socket:shutdown(function() self:close() end)
+  self.deaf = assert(uv.new_timer())
+  self.deaf:start(ms, 0, function()
+    self.deaf:close()
+    self.deaf = nil
+    if not self.ending then self:listen() end
+  end)
+  self.deaf:unref()
 end
 
 ---Ends the connection now; what was put and not written is lost.
@@ -111,6 +231,8 @@ end
 function Connection:close(reset)
   if self.closed then return end
   self.closed = true
+  self:stop_pausing()
+  if self.deaf then self.deaf:close() end
   if not self.socket:is_closing() then
     if not (reset and self.socket:close_reset()) then self.socket:close() end
   end

@@ -5,6 +5,7 @@ local fields = {}
 ---@class rocketmq.mock.Field
 ---@field name string
 ---@field type string what values are allowed, see `tests` below; several joined by "|"
+---@field choices string[]? the texts that are allowed, when only some are
 ---@field help string one sentence
 
 -- Whole numbers go into fields of 32 bits sooner or later.
@@ -20,13 +21,14 @@ local tests = {
   code = function(value) return is_whole(value, LEAST) end,
   string = function(value) return type(value) == "string" and value ~= "" end,
   bytes = function(value) return type(value) == "string" end,
+  fraction = function(value) return type(value) == "number" and value >= 0 and value <= 1 end,
   boolean = function(value) return type(value) == "boolean" end,
   table = function(value) return type(value) == "table" end,
 }
 
 local wanted = {
   count = "a whole number from 1 to 2147483647", integer = "a whole number from 0 to 2147483647",
-  code = "a whole number of 32 bits",
+  code = "a whole number of 32 bits", fraction = "a number from 0 to 1",
   string = "a text", bytes = "a string of bytes", boolean = "true or false", table = "a table",
 }
 
@@ -87,6 +89,18 @@ local function describe(kinds)
   return (kinds:gsub("[^|]+", wanted):gsub("|", " or "))
 end
 
+local function check_value(what, row, value)
+  if not allowed(row.type, value) then
+    error(("%s: '%s' must be %s, not %s"):format(what, row.name, describe(row.type),
+      type(value) == "string" and "'" .. value .. "'" or tostring(value)), 0)
+  end
+  if not row.choices or type(value) ~= "string" then return end
+  for _, choice in ipairs(row.choices) do
+    if choice == value then return end
+  end
+  error(fields.unknown(("%s: '%s'"):format(what, row.name), value, row.choices), 0)
+end
+
 ---Raises (without a position) unless every name in `given` is in `rows` and its value is of the
 ---row's type.
 ---@param what string
@@ -98,10 +112,7 @@ function fields.check(what, given, rows)
   for name, value in pairs(given) do
     local row = by_name[name]
     if not row then error(fields.unknown(what, name, names), 0) end
-    if not allowed(row.type, value) then
-      error(("%s: '%s' must be %s, not %s"):format(what, name, describe(row.type),
-        type(value) == "string" and "'" .. value .. "'" or tostring(value)), 0)
-    end
+    check_value(what, row, value)
   end
 end
 

@@ -21,6 +21,7 @@ local wait = require "rocketmq.mock.wait"
 local wire = require "rocketmq.wire"
 
 local DEFAULT_WAIT = 5000
+local RULE_SEEDS = 7919 -- between the seeds of one rule and the next
 
 ---@class rocketmq.Mock
 ---@field namesrv string the addresses of its name servers, "127.0.0.1:port;..."
@@ -45,6 +46,8 @@ local function new_world(plan)
     timers = {}, -- of `after` that are still to fire
     groups = {}, -- of broker servers, in the order of the description
     rules = {},
+    rules_made = 0,
+    seed = plan.seed,
     random = new_random(plan.seed),
   }
   function world.now() return (uv.hrtime() - started) / 1e6 end
@@ -62,9 +65,22 @@ local function new_world(plan)
     connections = connections + 1
     return connections
   end
-  function world.rule_for(labels, code, topic)
+  world.has_reading_rules = false
+  -- The first rule of this phase that takes what has happened.
+  function world.rule_for(phase, labels, code, topic)
     for _, rule in ipairs(world.rules) do
-      if rule:takes(labels, code, topic) then return rule end
+      if rule.phase == phase and rule:takes(labels, code, topic) then return rule end
+    end
+  end
+  -- The same for rules that act before all of a request has been read: those that ask neither for
+  -- code nor topic, or, when these are given, the others. A shorter request never gets so far.
+  function world.reading_rule(labels, size, code, topic)
+    local is_known = code ~= nil
+    for _, rule in ipairs(world.rules) do
+      if rule.phase == "read" and rule.after_read <= size
+        and (rule.code or rule.topic) ~= nil == is_known and rule:takes(labels, code, topic) then
+        return rule
+      end
     end
   end
   world.journal = Journal.new(plan.keep, world.now)
@@ -141,17 +157,38 @@ function Mock:name_server(index)
     or error(("mock: there is no name server %s"):format(tostring(index)), 2)
 end
 
----Makes the cluster misbehave; see `rocketmq.mock.rules` for all that a rule can say.
----@param given table
----@return rocketmq.mock.Rule
-function Mock:rule(given)
+---Sets the order configuration of a topic, as name servers tell it.
+---@param topic string
+---@param conf string? "broker-a:4;broker-b:4"; nil: the topic is not ordered
+function Mock:set_order_conf(topic, conf)
+  if type(topic) ~= "string" then error("set_order_conf: topic must be a text", 2) end
+  if conf ~= nil and type(conf) ~= "string" then
+    error("set_order_conf: conf must be a text, not " .. type(conf), 2)
+  end
+  self.world.order_confs[topic] = conf
+end
+
+-- All that a rule's `at` may be.
+local function all_places(self)
   local places = {}
   for _, server in each_server(self) do
     for label in pairs(server.labels) do places[label] = true end
   end
-  local ok, rule = pcall(rules.new, given, places)
+  return places
+end
+
+---Makes the cluster misbehave; see `rocketmq.mock.rules` for all that a rule can say.
+---@param given table
+---@return rocketmq.mock.Rule
+function Mock:rule(given)
+  local world = self.world
+  world.rules_made = world.rules_made + 1
+  -- Chances of its own, so that they do not depend on what other rules were asked.
+  local random = new_random(world.seed + RULE_SEEDS * world.rules_made)
+  local ok, rule = pcall(rules.new, given, all_places(self), random)
   if not ok then error(rule, 2) end
-  table.insert(self.world.rules, rule)
+  table.insert(world.rules, rule)
+  if rule.phase == "read" then world.has_reading_rules = true end
   return rule
 end
 
@@ -174,21 +211,24 @@ end
 local request_filter = {
   { name = "code", type = "code|string", help = "the code, as a number or a name" },
   { name = "broker", type = "string", help = "the broker's name" },
-  { name = "at", type = "string", help = "the server: 'namesrv-1', 'broker-a', 'broker-a#1'" },
+  { name = "at", type = "string", help = "where, as in rules: 'broker', 'broker-a', 'namesrv-1'" },
   { name = "topic", type = "string", help = "the topic that it names" },
+  { name = "connection", type = "count", help = "the number of the connection" },
 }
 
 ---Every request that came, stored or not, in the order in which they came.
----@param filter { code: integer|string|nil, broker: string?, at: string?, topic: string? }?
+---@param filter table? `code`, `broker`, `at`, `topic`, `connection`
 ---@return rocketmq.mock.Request[]
 function Mock:requests(filter)
   filter = filter or {}
   local ok, code = pcall(function()
     fields.check("requests", filter, request_filter)
+    rules.check_place("requests", filter.at, all_places(self))
     return rules.code("requests", filter.code, wire.request)
   end)
   if not ok then error(code, 2) end
-  return self.world.journal:requests(code, filter.at or filter.broker, filter.topic)
+  return self.world.journal:requests { code = code, at = filter.at, broker = filter.broker,
+    topic = filter.topic, connection = filter.connection }
 end
 
 ---What peers sent that was no request: `at`, `connection`, `why`, `time`.

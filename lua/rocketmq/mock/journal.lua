@@ -208,15 +208,16 @@ function Journal:messages(topic, broker, queue_id)
 end
 
 ---Requests in the order in which they came.
----@param code integer?
----@param at string? the server's or the broker's name
----@param topic string?
+---@param filter table `code`, `at` (a label of the server), `broker`, `topic`, `connection`; each may
+--- be nil
 ---@return rocketmq.mock.Request[]
-function Journal:requests(code, at, topic)
+function Journal:requests(filter)
   return self.request_list:pick(function(entry)
-    return (code == nil or entry.code == code)
-      and (at == nil or entry.server.name == at or entry.server.broker == at)
-      and (topic == nil or entry.topic == topic)
+    return (filter.code == nil or entry.code == filter.code)
+      and (filter.at == nil or entry.server.labels[filter.at] == true)
+      and (filter.broker == nil or entry.server.broker == filter.broker)
+      and (filter.topic == nil or entry.topic == filter.topic)
+      and (filter.connection == nil or entry.connection == filter.connection)
   end, open_request)
 end
 

@@ -23,6 +23,10 @@ function NameServer:start() self.server:start() end
 ---@param reset boolean? with an RST
 function NameServer:disconnect(reset) self.server:disconnect(reset) end
 
+---Writes bytes that nobody asked for to all connections.
+---@param bytes string
+function NameServer:write(bytes) self.server:write(bytes) end
+
 local function reversed(list)
   local back = {}
   for index = #list, 1, -1 do back[#back + 1] = list[index] end
@@ -34,24 +38,83 @@ local function permitted(topic, group)
   return bit.band(topic.perm, bit.bor(group.perm, perm.INHERIT))
 end
 
----The route of a topic as this name server tells it; nil when it knows none.
----@param topic string
----@return table? as `rocketmq.wire.encode_route` takes it
-function NameServer:route(topic)
+-- The addresses of a broker's servers by id; nil when no route names one of them.
+local function addresses(group)
+  local addrs = {}
+  for id, broker in pairs(group.servers) do
+    if not broker.is_hidden then addrs[id] = broker.addr end
+  end
+  return next(addrs) and addrs or nil
+end
+
+-- The route of a topic as the brokers are at this moment; nil when none has it.
+local function present_route(world, topic)
   local queues, brokers = {}, {}
-  for _, group in ipairs(self.world.groups) do
-    local config = group.topics[topic]
-    if config then
-      local addrs = {}
-      for id, broker in pairs(group.servers) do addrs[id] = broker.addr end
+  for _, group in ipairs(world.groups) do
+    local config, addrs = group.topics[topic], addresses(group)
+    if config and addrs then
       queues[#queues + 1] = { broker_name = group.name, read_queue_nums = config.read,
         write_queue_nums = config.write, perm = permitted(config, group), topic_sys_flag = 0 }
       brokers[#brokers + 1] = { cluster = group.cluster, broker_name = group.name, addrs = addrs }
     end
   end
   if #queues == 0 then return nil end
-  if self.reverse then queues, brokers = reversed(queues), reversed(brokers) end
-  return { order_topic_conf = self.world.order_confs[topic], queues = queues, brokers = brokers }
+  return { order_topic_conf = world.order_confs[topic], queues = queues, brokers = brokers }
+end
+
+---From now on this name server gives routes as they are at this moment, whatever becomes of the
+---brokers and topics: one that hears nothing more of them. `thaw` ends it.
+function NameServer:freeze()
+  self.frozen = {}
+  for _, group in ipairs(self.world.groups) do
+    for topic in pairs(group.topics) do
+      self.frozen[topic] = self.frozen[topic] or present_route(self.world, topic)
+    end
+  end
+end
+
+---Ends `freeze`.
+function NameServer:thaw() self.frozen = nil end
+
+local route_types = { ["table"] = true, ["function"] = true, ["string"] = true,
+  ["boolean"] = true, ["nil"] = true }
+
+---Makes this name server tell something else of a topic.
+---@param topic string
+---@param route table|string|false|nil|fun(route: table?): table|string|false|nil a route as
+--- `rocketmq.wire.encode_route` takes it, or the answer's body, or false: it knows no such topic; or a
+--- function that gets the usual route, nil when there is none, and gives one of these; nil: as usual
+function NameServer:set_route(topic, route)
+  if type(topic) ~= "string" then error("set_route: topic must be a text", 2) end
+  if not route_types[type(route)] or route == true then
+    error("set_route: a route must be a table, a body, false, a function or nil, not "
+      .. tostring(route), 2)
+  end
+  self.overrides[topic] = route
+end
+
+---The route of a topic as this name server tells it.
+---@param topic string
+---@return table|string|nil route a table as `rocketmq.wire.encode_route` takes it, or a body; nil when it
+--- knows none
+function NameServer:route(topic)
+  local route
+  if self.frozen then
+    route = self.frozen[topic]
+  else
+    route = present_route(self.world, topic)
+  end
+  if route and self.reverse then
+    route = { order_topic_conf = route.order_topic_conf, queues = reversed(route.queues),
+      brokers = reversed(route.brokers) }
+  end
+  local other = self.overrides[topic]
+  if type(other) == "function" then
+    route = other(route)
+  elseif other ~= nil then
+    route = other
+  end
+  return route or nil
 end
 
 ---@private
@@ -69,7 +132,7 @@ fields.guard_methods("name_server", NameServer)
 ---@return rocketmq.mock.NameServer
 local function new(world, index, given)
   local self = setmetatable({ name = "namesrv-" .. index, world = world, reverse = given.reverse,
-    bare_keys = given.bare_keys }, NameServer)
+    bare_keys = given.bare_keys, overrides = {} }, NameServer)
   self.server = Server.new {
     name = self.name,
     labels = { namesrv = true, [self.name] = true },

@@ -12,6 +12,7 @@ local function route_by_topic(server, command)
     return answer.refuse(wire.response.TOPIC_NOT_EXIST,
       "mock: no broker has told this name server of topic %s", topic)
   end
+  if type(route) == "string" then return answer.ok(nil, route) end
   local standard = command.version >= STANDARD_JSON_VERSION
     or (command.ext.acceptStandardJsonOnly or ""):lower() == "true"
   return answer.ok(nil,

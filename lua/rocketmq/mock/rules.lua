@@ -1,37 +1,68 @@
 --- The mock's misbehaviour. A rule says which requests it is for and what happens to them instead
---- of the usual answer.
+--- of the usual answer. What it does is carried out by `rocketmq.mock.faults`.
 local fields = require "rocketmq.mock.fields"
 local wire = require "rocketmq.wire"
 
 local rules = {}
 
----All that a rule can say. The first five choose requests, the others say what happens to them;
----the first rule that chooses a request, in the order in which they were made, is the one that
----acts.
+rules.languages = { "http", "http2", "http2-preface", "tls", "tls-handshake" }
+
+---All that a rule can say. The first of these choose, the others say what happens. Of the rules
+---that choose a request, in the order in which they were made, the first acts.
 ---@type rocketmq.mock.Field[]
 rules.fields = {
   { name = "at", type = "string",
     help = "where: 'namesrv' (all), 'namesrv-1', 'broker' (all), 'broker-a' (with its slaves), "
       .. "'broker-a#1' (one slave); default everywhere" },
+  { name = "on", type = "string", choices = { "request", "connect" },
+    help = "'connect': it is for connections as they are accepted, and sends without having been "
+      .. "asked; default 'request'" },
   { name = "code", type = "code|string",
     help = "the request's code, as a number or a name: 310 or 'SEND_MESSAGE_V2'; default any" },
   { name = "topic", type = "string", help = "the topic that the request names; default any" },
   { name = "nth", type = "count",
     help = "the first of the chosen requests to act on, counted from 1; default 1" },
   { name = "times", type = "count", help = "on how many it acts from there on; default all" },
+  { name = "probability", type = "fraction",
+    help = "on which part of them it acts, by chance (of the mock's seed); default 1" },
+
   { name = "answer", type = "table",
     help = "{ code =, remark =, ext =, body = } the answer; code as a number or a name" },
-  { name = "delay", type = "integer",
-    help = "milliseconds until the answer, or what is instead of it" },
+  { name = "go_away", type = "boolean",
+    help = "the answer is GO_AWAY: the client is to use another connection" },
   { name = "silent", type = "boolean", help = "there is no answer" },
   { name = "raw", type = "bytes", help = "these bytes instead of an answer" },
+  { name = "garbage", type = "count", help = "so many random bytes instead of an answer" },
+  { name = "speak", type = "string", choices = rules.languages,
+    help = "what a server of another protocol says, instead of an answer; it then closes" },
+
+  { name = "delay", type = "integer",
+    help = "milliseconds until the answer, or what is instead of it" },
+  { name = "wrong_opaque", type = "boolean", help = "the answer names no request that there is" },
+  { name = "length", type = "integer|string",
+    help = "the answer's length field says so many bytes, or 'huge': as many as it can say" },
+  { name = "duplicate", type = "boolean|count",
+    help = "the answer comes once more, or so many times more" },
+  { name = "cut", type = "integer", help = "only the first so many bytes are sent" },
+  { name = "split", type = "count",
+    help = "what is sent comes in so many parts, each in a write and a segment of its own" },
+  { name = "pause", type = "integer", help = "milliseconds between these parts; default 1" },
+
   { name = "close", type = "boolean",
-    help = "the connection is closed: after `answer` or `raw` when there is one, else instead" },
-  { name = "reset", type = "boolean",
-    help = "the connection is reset (RST) instead of an answer" },
+    help = "the connection is closed: after what is sent when something above says what that is, "
+      .. "else instead of an answer" },
+  { name = "reset", type = "boolean", help = "the same, with an RST" },
+  { name = "half_close", type = "boolean",
+    help = "the same, but only in the direction to the client: requests are still read" },
+  { name = "after_read", type = "integer",
+    help = "it acts when so many bytes of a request have come (with `code` or `topic`: and its "
+      .. "header), which is not carried out then; needs close or reset. Such rules are looked at "
+      .. "before all others" },
+  { name = "deaf", type = "count",
+    help = "milliseconds during which nothing more is read from the connection" },
   { name = "store", type = "boolean",
-    help = "whether the request is carried out all the same; default: when `answer.code` says "
-      .. "that the message is stored (0, 10, 11, 12), or the rule has nothing but a delay" },
+    help = "whether the request is carried out; default: when `answer.code` says that the message "
+      .. "is stored (0, 10, 11, 12), or when the usual answer is sent, changed or not" },
 }
 
 local answer_fields = {
@@ -40,6 +71,13 @@ local answer_fields = {
   { name = "ext", type = "table", help = "more ext fields" },
   { name = "body", type = "bytes", help = "the answer's body instead of the usual one" },
 }
+
+-- What is said instead of the usual answer: one of these.
+local INSTEAD = { "answer", "go_away", "silent", "raw", "garbage", "speak" }
+-- What becomes of the answer.
+local CHANGES = { "wrong_opaque", "length", "duplicate", "cut", "split" }
+-- How the connection ends: one of these.
+local ENDS = { "close", "reset", "half_close" }
 
 -- What these say is about a message that the broker has.
 local stored = {
@@ -76,9 +114,11 @@ function Rule:remove()
   self.removed = true
 end
 
+local CHANCES = 2 ^ 30
+
 ---Whether the rule acts on this request; counts.
 ---@param labels table<string, true> what the server that got it is called
----@param code integer
+---@param code integer?
 ---@param topic string?
 ---@return boolean
 function Rule:takes(labels, code, topic)
@@ -90,61 +130,151 @@ function Rule:takes(labels, code, topic)
   end
   self.seen = self.seen + 1
   if self.seen < self.nth or self.acted >= self.times then return false end
+  if self.random(CHANCES) >= self.probability * CHANCES then return false end
   self.acted = self.acted + 1
   return true
+end
+
+-- Those of `names` that are given.
+local function among(given, names)
+  local found = {}
+  for _, name in ipairs(names) do
+    if given[name] then found[#found + 1] = name end
+  end
+  return found
 end
 
 local function default_store(given, answer)
   if given.store ~= nil then return given.store end
   if answer then return stored[answer.code] == true end
-  return not (given.silent or given.raw or given.close or given.reset)
+  if #among(given, INSTEAD) > 0 or given.after_read then return false end
+  return #among(given, ENDS) == 0 or #among(given, CHANGES) > 0
 end
 
 local function read_answer(given)
-  if not given then return nil end
-  fields.check("rule answer", given, answer_fields)
-  local code = rules.code("answer", given.code, wire.response)
+  if given.go_away then return { code = wire.response.GO_AWAY } end
+  if not given.answer then return nil end
+  fields.check("rule answer", given.answer, answer_fields)
+  local code = rules.code("answer", given.answer.code, wire.response)
   if not code then error("rule answer: needs a code", 0) end
-  return { code = code, remark = given.remark, ext = given.ext, body = given.body }
+  return { code = code, remark = given.answer.remark, ext = given.answer.ext,
+    body = given.answer.body }
 end
 
+local function at_most_one(given, names)
+  local found = among(given, names)
+  if #found > 1 then
+    error(("rule: '%s' and '%s' exclude each other"):format(found[1], found[2]), 0)
+  end
+end
+
+local function exclude(given, name, others)
+  local found = among(given, others)
+  if given[name] and found[1] then
+    error(("rule: '%s' and '%s' exclude each other"):format(name, found[1]), 0)
+  end
+end
+
+local ANSWERS_ONLY = { "wrong_opaque", "length", "duplicate" }
+
 local function check_action(given)
-  if given.answer and (given.silent or given.raw or given.reset) then
-    error("rule: 'answer' excludes 'silent', 'raw' and 'reset'", 0)
+  at_most_one(given, INSTEAD)
+  at_most_one(given, ENDS)
+  exclude(given, "silent", CHANGES)
+  for _, name in ipairs { "raw", "garbage", "speak" } do exclude(given, name, ANSWERS_ONLY) end
+  if #among(given, INSTEAD) + #among(given, CHANGES) + #among(given, ENDS) > 0 or given.delay
+    or given.deaf then
+    return
   end
-  for _, name in ipairs { "answer", "delay", "silent", "raw", "close", "reset" } do
-    if given[name] then return end
+  error("rule: says nothing to do; give it answer, delay, silent, close or another of these: "
+    .. table.concat(INSTEAD, ", ") .. ", " .. table.concat(CHANGES, ", ") .. ", "
+    .. table.concat(ENDS, ", ") .. ", deaf", 0)
+end
+
+-- When a rule is looked at: as a connection is accepted, as a request comes in, or when it is there.
+local function phase_of(given)
+  if given.on == "connect" then
+    for _, name in ipairs { "code", "topic", "answer", "go_away", "silent", "after_read", "store",
+      unpack(ANSWERS_ONLY) } do
+      if given[name] ~= nil then
+        error(("rule: '%s' is about requests, and 'on' says connect"):format(name), 0)
+      end
+    end
+    return "connect"
   end
-  error("rule: says nothing to do; give one of answer, delay, silent, raw, close, reset", 0)
+  if not given.after_read then return "request" end
+  if not (given.close or given.reset) then error("rule: 'after_read' needs close or reset", 0) end
+  for _, name in ipairs { "delay", "deaf", "store", unpack(INSTEAD) } do
+    exclude(given, "after_read", { name })
+  end
+  exclude(given, "after_read", CHANGES)
+  return "read"
+end
+
+---Raises for a place that there is not.
+---@param what string
+---@param at string?
+---@param places table<string, true> all that `at` may be
+function rules.check_place(what, at, places)
+  if not at or places[at] then return end
+  local known = {}
+  for place in pairs(places) do known[#known + 1] = place end
+  table.sort(known)
+  error(fields.unknown(what .. " at", at, known), 0)
+end
+
+local function read_length(given)
+  if given.length == "huge" then return 2 ^ 32 - 1 end
+  if type(given.length) == "string" then
+    error("rule: 'length' must be a whole number or 'huge', not '" .. given.length .. "'", 0)
+  end
+  return given.length
+end
+
+local function ending_of(given)
+  if given.reset then return "reset" end
+  if given.half_close then return "half" end
+  if given.close or given.speak and given.close == nil then return "close" end
+  return nil
 end
 
 ---Makes a rule of what a user gave. Raises, without a position, when that is wrong.
 ---@param given table see `rules.fields`
 ---@param places table<string, true> all that `at` may be
+---@param random fun(n: integer): integer for its choices
 ---@return rocketmq.mock.Rule
-function rules.new(given, places)
+function rules.new(given, places, random)
   if type(given) ~= "table" then error("rule: must be a table, not " .. type(given), 0) end
   fields.check("rule", given, rules.fields)
   check_action(given)
-  if given.at and not places[given.at] then
-    local known = {}
-    for place in pairs(places) do known[#known + 1] = place end
-    table.sort(known)
-    error(fields.unknown("rule at", given.at, known), 0)
-  end
-  local answer = read_answer(given.answer)
+  rules.check_place("rule", given.at, places)
+  local answer = read_answer(given)
   return setmetatable({
+    phase = phase_of(given),
     at = given.at,
     code = rules.code("rule", given.code, wire.request),
     topic = given.topic,
     nth = given.nth or 1,
     times = given.times or math.huge,
+    probability = given.probability or 1,
+    random = random,
     answer = answer,
-    delay = given.delay,
-    silent = given.silent,
+    -- Something is sent: the usual answer, or what is said instead of it.
+    sends = not given.silent and (#among(given, INSTEAD) + #among(given, CHANGES) > 0
+      or #among(given, ENDS) == 0),
     raw = given.raw,
-    close = given.close,
-    reset = given.reset,
+    garbage = given.garbage,
+    speak = given.speak,
+    delay = given.delay,
+    wrong_opaque = given.wrong_opaque,
+    length = read_length(given),
+    duplicate = given.duplicate == true and 1 or given.duplicate or 0,
+    cut = given.cut,
+    split = given.split,
+    pause = given.pause or 1,
+    ending = ending_of(given),
+    after_read = given.after_read,
+    deaf = given.deaf,
     store = default_store(given, answer),
     seen = 0,
     acted = 0,

@@ -3,13 +3,14 @@
 local uv = require "luv"
 local wire = require "rocketmq.wire"
 local Connection = require "rocketmq.mock.connection"
+local faults = require "rocketmq.mock.faults"
 
-local RESPONSE, ONEWAY = 1, 2
+local RESPONSE, ONEWAY = 1, 2 -- bits of a command's flag
 local BACKLOG = 512
 
 ---@class rocketmq.mock.Server
 ---@field name string "namesrv-1", "broker-a", "broker-a#1"
----@field addr string "127.0.0.1:port"; the port stays the same over stop and start
+---@field addr string "127.0.0.1:port"; the port stays the same over stop and start, not over `move`
 ---@field port integer
 ---@field running boolean
 local Server = {}
@@ -43,11 +44,16 @@ function Server.new(options)
     running = false,
     closed = false,
   }, Server)
-  self.socket = bound(self.host, 0)
-  self.port = self.socket:getsockname().port
-  self.addr = ("%s:%d"):format(self.host, self.port)
+  self:bind(0)
   self:start()
   return self
+end
+
+---@private
+function Server:bind(port)
+  self.socket = bound(self.host, port)
+  self.port = self.socket:getsockname().port
+  self.addr = ("%s:%d"):format(self.host, self.port)
 end
 
 ---Opens the port (again). Does nothing when it is open.
@@ -66,7 +72,36 @@ function Server:stop()
   self.running = false
   self.socket:close()
   self:disconnect()
-  self.socket = bound(self.host, self.port)
+  self:bind(self.port)
+end
+
+---Goes to another port: the old one is closed, with all connections, and refuses from now on.
+function Server:move()
+  if self.closed then return end
+  local was_running, old = self.running, self.socket
+  self.running = false
+  self:bind(0) -- before the old one is given up: so it is another
+  old:close()
+  self:disconnect()
+  if was_running then self:start() end
+end
+
+---The open connections, in the order of their making.
+---@return rocketmq.mock.Connection[]
+function Server:open_connections()
+  local open = {}
+  for connection in pairs(self.connections) do open[#open + 1] = connection end
+  table.sort(open, function(a, b) return a.number < b.number end)
+  return open
+end
+
+---Writes bytes that nobody asked for to all connections.
+---@param bytes string
+function Server:write(bytes)
+  for _, connection in ipairs(self:open_connections()) do
+    connection:put(bytes)
+    connection:flush()
+  end
 end
 
 ---Ends all connections; the port stays open.
@@ -74,10 +109,7 @@ end
 function Server:disconnect(reset)
   for timer in pairs(self.timers) do timer:close() end
   self.timers = {}
-  local open = {}
-  for connection in pairs(self.connections) do open[#open + 1] = connection end
-  table.sort(open, function(a, b) return a.number < b.number end)
-  for _, connection in ipairs(open) do connection:close(reset) end
+  for _, connection in ipairs(self:open_connections()) do connection:close(reset) end
 end
 
 ---Ends the server for good.
@@ -93,10 +125,9 @@ function Server:accept()
   local socket = assert(uv.new_tcp())
   if not self.socket:accept(socket) then return socket:close() end
   local connection = Connection.new(socket, self.world.next_connection(), {
-    request = function(from, command, frame) self:serve(from, command, frame) end,
-    bad = function(from, why)
-      self.world.journal:bad(self.name, from.number, why)
-    end,
+    request = function(from, command, frame, is_new) self:serve(from, command, frame, is_new) end,
+    begun = function(from, bytes, size, is_new) return self:begun(from, bytes, size, is_new) end,
+    bad = function(from, why) self.world.journal:bad(self.name, from.number, why) end,
     closed = function(from)
       self.connections[from] = nil
       self:give_up(from)
@@ -104,19 +135,74 @@ function Server:accept()
     end,
   })
   self.connections[connection] = true
+  local rule = self.world.rule_for("connect", self.labels)
+  if not rule then return end
+  self:misbehave(rule, connection)
+  connection:flush()
 end
 
 local function is_set(flag, bit)
   return flag % (bit * 2) >= bit
 end
 
+local function topic_of(command)
+  return command.ext.topic or command.ext.b
+end
+
+-- The header of a request of which there is a part only; nil before all of it is there.
+local function peek(bytes)
+  local kind, a, b, c = bytes:byte(5, 8)
+  if not c then return nil end
+  local length = (a * 256 + b) * 256 + c
+  if #bytes < 8 + length then return nil end
+  return (wire.decode_header(kind == 0 and "json" or "rocketmq", bytes:sub(9, 8 + length)))
+end
+
 ---@private
-function Server:serve(connection, command, frame)
+-- The rule that is to act while a request of `size` bytes is being read. It is looked for as the
+-- request begins, and once more, among those that ask for it, when its header is known.
+function Server:reading_rule(connection, size, is_new, header)
+  if is_new then
+    connection.read_header = false
+    connection.read_rule = self.world.reading_rule(self.labels, size)
+  end
+  if header and not connection.read_header then
+    connection.read_header = true
+    connection.read_rule = connection.read_rule
+      or self.world.reading_rule(self.labels, size, header.code, topic_of(header) or "")
+  end
+  return connection.read_rule
+end
+
+---@private
+-- Part of a request is there. True when it should be told of each further read.
+function Server:begun(connection, bytes, size, is_new)
+  if not self.world.has_reading_rules then return false end
+  local header = (is_new or not connection.read_header) and peek(bytes) or nil
+  local rule = self:reading_rule(connection, size, is_new, header)
+  if rule and #bytes >= rule.after_read then connection:finish(rule.ending) end
+  return true
+end
+
+---@private
+-- True when a rule ends the connection before all of this request has been read.
+function Server:cut_off(connection, command, is_new)
+  local rule = self:reading_rule(connection, command.size, is_new, command)
+  if rule then connection:finish(rule.ending) end
+  return rule ~= nil
+end
+
+---@private
+function Server:serve(connection, command, frame, is_new)
   if is_set(command.flag, RESPONSE) then return self:answered(connection, command) end
-  local topic = command.ext.topic or command.ext.b
+  if self.world.has_reading_rules and self:cut_off(connection, command, is_new) then return end
+  local topic = topic_of(command)
   local entry = self.world.journal:request(self, connection, command, frame, topic)
-  local rule = self.world.rule_for(self.labels, command.code, topic)
-  if rule then return self:misbehave(rule, connection, command, entry) end
+  local rule = self.world.rule_for("request", self.labels, command.code, topic)
+  if rule then
+    return self:misbehave(rule, connection, self:frame_for(rule, connection, command, entry),
+      command)
+  end
   local answer = self.handle(command, connection, entry)
   if answer then self:answer(connection, command, answer) end
 end
@@ -170,56 +256,34 @@ end
 
 ---@private
 function Server:answer(connection, command, answer)
-  if is_set(command.flag, ONEWAY) then return end
-  connection:put(wire.encode {
-    serialize = "json",
-    code = answer.code,
-    opaque = command.opaque,
-    flag = RESPONSE,
-    language = "JAVA",
-    version = self.world.version,
-    remark = answer.remark,
-    ext = answer.ext,
-    body = answer.body,
-  })
-end
-
--- What a rule makes of the usual answer: the rule's own, with the ext fields of the usual one
--- when the request was carried out.
-local function changed_answer(rule, usual)
-  if not rule.answer then return usual end
-  local ext = {}
-  for name, value in pairs(usual and usual.code == 0 and usual.ext or {}) do ext[name] = value end
-  for name, value in pairs(rule.answer.ext or {}) do ext[name] = tostring(value) end
-  return { code = rule.answer.code, remark = rule.answer.remark, ext = next(ext) and ext or nil,
-    body = rule.answer.body or usual and usual.code == 0 and usual.body or nil }
+  if faults.is_oneway(command) then return end
+  connection:put(faults.encode(command, answer, self.world.version))
 end
 
 ---@private
-function Server:misbehave(rule, connection, command, entry)
+-- The answer's frame as a rule wants it; the request is carried out if the rule says so.
+function Server:frame_for(rule, connection, command, entry)
   local usual = rule.store and self.handle(command, connection, entry) or nil
-  local answer = changed_answer(rule, usual)
-  if not rule.delay then return self:act(rule, connection, command, answer) end
+  local answer = faults.changed_answer(rule, usual)
+  return function(opaque)
+    if not answer or faults.is_oneway(command) then return nil end
+    return faults.encode(command, answer, self.world.version, opaque)
+  end
+end
+
+---@private
+-- What a rule does, now or after its delay.
+function Server:misbehave(rule, connection, frame, command)
+  if not rule.delay then return faults.act(rule, connection, frame, command) end
   local timer = assert(uv.new_timer())
   self.timers[timer] = true
   timer:start(rule.delay, 0, function()
     self.timers[timer] = nil
     timer:close()
-    self:act(rule, connection, command, answer)
+    faults.act(rule, connection, frame, command)
     connection:flush()
   end)
   timer:unref()
-end
-
----@private
-function Server:act(rule, connection, command, answer)
-  if rule.reset then return connection:close(true) end
-  if rule.raw then
-    connection:put(rule.raw)
-  elseif answer and not rule.silent and (rule.answer or not rule.close) then
-    self:answer(connection, command, answer)
-  end
-  if rule.close then connection:finish() end
 end
 
 return Server
