@@ -10,34 +10,14 @@
 #include "script/lua_arguments.h"
 #include "script/lua_failure.h"
 #include "script/lua_names.h"
-#include "script/lua_pending.h"
+#include "script/lua_producer_parts.h"
 #include "script/lua_result.h"
-#include "script/lua_send.h"
 #include "script/lua_settings.h"
 #include "script/vm.h"
 
-/* The userdata in a script's hands is one pointer to this. It outlives the userdata when the
- * collector finds that first: what is under way is still delivered. */
-typedef struct lua_producer {
-  rmq_ending ending;
-  rmq_vm *vm;
-  rmq_io *io;
-  rmq_producer *producer;
-  rmq_pendings pendings;
-  rmq_arguments arguments;
-  rmq_lua_sends sends;
-  bool over;          /* shut down, or the parent process's: nothing comes any more */
-  bool forked;        /* the parent process's */
-  uv_idle_t farewell; /* only ever closed, to be called back when the stack is empty */
-  /* Of the end of the process, while it waits for us. */
-  void (*finished)(void *arg, size_t undelivered);
-  void *finished_arg;
-  char name[300];
-} lua_producer;
-
 /* The metatable of the userdata is upvalue 1 of every function here. */
-static lua_producer **check_box(lua_State *L) {
-  lua_producer **box = lua_touserdata(L, 1);
+static rmq_lua_producer **check_box(lua_State *L) {
+  rmq_lua_producer **box = lua_touserdata(L, 1);
   bool is_ours = box && lua_getmetatable(L, 1);
   if (is_ours) {
     is_ours = lua_rawequal(L, -1, lua_upvalueindex(1));
@@ -57,8 +37,8 @@ static int refuse_collected(lua_State *L) {
       "reference to it as long as it is needed");
 }
 
-static lua_producer *check_producer(lua_State *L) {
-  lua_producer *p = *check_box(L);
+rmq_lua_producer *rmq_lua_producer_check(lua_State *L) {
+  rmq_lua_producer *p = *check_box(L);
   if (!p) refuse_collected(L);
   return p;
 }
@@ -66,7 +46,7 @@ static lua_producer *check_producer(lua_State *L) {
 /* --- Life --- */
 
 static void release(void *arg) {
-  lua_producer *p = arg;
+  rmq_lua_producer *p = arg;
   rmq_lua_sends_close(&p->sends);
   rmq_producer_free(p->producer);
   rmq_uv_io_free(p->io);
@@ -76,12 +56,12 @@ static void release(void *arg) {
 }
 
 static void on_farewell(uv_handle_t *handle) {
-  lua_producer *p = handle->data;
+  rmq_lua_producer *p = handle->data;
   rmq_lua_losses_close(&p->sends.losses, release, p);
 }
 
 /* Frees it in a later turn: the collector may run inside one of its own completions. */
-static void retire(lua_producer *p) {
+static void retire(rmq_lua_producer *p) {
   rmq_vm_remove_ending(p->vm, &p->ending);
   uv_idle_init(rmq_vm_loop(p->vm), &p->farewell);
   p->farewell.data = p;
@@ -89,7 +69,7 @@ static void retire(lua_producer *p) {
 }
 
 static void on_shut_down_by_collector(void *arg, size_t undelivered) {
-  lua_producer *p = arg;
+  rmq_lua_producer *p = arg;
   p->over = true;
   /* When the process ends in the meantime, it is told the same number by on_finished. */
   if (!p->finished) rmq_vm_count_undelivered(p->vm, undelivered);
@@ -97,8 +77,8 @@ static void on_shut_down_by_collector(void *arg, size_t undelivered) {
 }
 
 static int producer_gc(lua_State *L) {
-  lua_producer **box = lua_touserdata(L, 1);
-  lua_producer *p = *box;
+  rmq_lua_producer **box = lua_touserdata(L, 1);
+  rmq_lua_producer *p = *box;
   if (!p) return 0;
   /* Another object's __gc may still hold the userdata, and give it to the script again. */
   *box = NULL;
@@ -112,17 +92,19 @@ static int producer_gc(lua_State *L) {
 }
 
 static void on_finished(void *arg, size_t undelivered) {
-  lua_producer *p = arg;
+  rmq_lua_producer *p = arg;
   rmq_lua_losses_end(&p->sends.losses);
   p->over = true;
   p->finished(p->finished_arg, undelivered);
 }
 
-static lua_producer *of_ending(rmq_ending *ending) { return (lua_producer *)(void *)ending; }
+static rmq_lua_producer *of_ending(rmq_ending *ending) {
+  return (rmq_lua_producer *)(void *)ending;
+}
 
 static void finish(rmq_ending *ending, int64_t timeout_ms,
                    void (*done)(void *arg, size_t undelivered), void *arg) {
-  lua_producer *p = of_ending(ending);
+  rmq_lua_producer *p = of_ending(ending);
   p->sends.losses.ending = true;
   p->finished = done;
   p->finished_arg = arg;
@@ -136,7 +118,7 @@ static size_t undelivered_now(rmq_ending *ending) {
 }
 
 static void forked(rmq_ending *ending) {
-  lua_producer *p = of_ending(ending);
+  rmq_lua_producer *p = of_ending(ending);
   rmq_producer_forked(p->producer);
   rmq_uv_io_forked(p->io);
   rmq_lua_sends_forked(&p->sends);
@@ -163,8 +145,8 @@ static int producer_new(lua_State *L) {
     lua_pushliteral(L, "the event loop has no room for a producer: too many open files?");
     return 2;
   }
-  lua_producer **box = lua_newuserdata(L, sizeof *box);
-  lua_producer *p = rmq_alloc_zero(1, sizeof *p);
+  rmq_lua_producer **box = lua_newuserdata(L, sizeof *box);
+  rmq_lua_producer *p = rmq_alloc_zero(1, sizeof *p);
   p->vm = vm;
   p->io = io;
   p->producer = rmq_producer_new(&settings, io, rmq_vm_log(vm));
@@ -183,27 +165,25 @@ static int producer_new(lua_State *L) {
 
 /* --- What waits --- */
 
-static int fail_at_once(lua_State *L, lua_producer *p, const rmq_failure *failure,
-                        rmq_slice topic) {
+int rmq_lua_producer_fail(lua_State *L, rmq_lua_producer *p, const rmq_failure *failure,
+                          rmq_slice topic) {
   return rmq_lua_fail_at_once(L, &p->pendings, failure, topic);
 }
 
-/* The script may have computed for long since the event began in which it runs, and what it starts now
- * has its whole time from now on. */
-static void refresh_time(lua_producer *p) { rmq_uv_io_refresh(p->io); }
+void rmq_lua_producer_refresh_time(rmq_lua_producer *p) { rmq_uv_io_refresh(p->io); }
 
 /* A producer's own function (body, topic, ...), see lua_arguments.h. Its upvalue is the producer, so
  * nothing else can be given for it, and it stays while the function waits. */
 static int producer_send(lua_State *L) {
-  lua_producer *p = *(lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  rmq_lua_producer *p = *(rmq_lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
   if (!p) return refuse_collected(L);
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "send");
-  refresh_time(p);
+  rmq_lua_producer_refresh_time(p);
   rmq_message message;
   rmq_send_options options;
   int last = lua_gettop(L);
   if (rmq_arguments_read(L, last, &p->arguments, &message, &options) < 0) {
-    return fail_at_once(L, p, &p->arguments.refusal, message.topic);
+    return rmq_lua_producer_fail(L, p, &p->arguments.refusal, message.topic);
   }
   if (rmq_arguments_have_selector(L, last)) {
     return rmq_lua_send_chosen(L, &p->sends, &message, &options);
@@ -211,7 +191,7 @@ static int producer_send(lua_State *L) {
   rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
   if (rmq_producer_send(p->producer, &message, &options, rmq_pending_sent, pending) < 0) {
     rmq_pending_put_back(pending);
-    return fail_at_once(L, p, rmq_producer_failure(p->producer), message.topic);
+    return rmq_lua_producer_fail(L, p, rmq_producer_failure(p->producer), message.topic);
   }
   /* The body stays until the answer is there. */
   lua_settop(L, RMQ_ARG_BODY);
@@ -227,22 +207,22 @@ static int producer_sender(lua_State *L) {
 }
 
 static int producer_send_async(lua_State *L) {
-  lua_producer *p = *(lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  rmq_lua_producer *p = *(rmq_lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
   if (!p) return refuse_collected(L);
-  refresh_time(p);
+  rmq_lua_producer_refresh_time(p);
   return rmq_lua_send_later(L, &p->sends, RMQ_MODE_ASYNC);
 }
 
 static int producer_send_oneway(lua_State *L) {
-  lua_producer *p = *(lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  rmq_lua_producer *p = *(rmq_lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
   if (!p) return refuse_collected(L);
-  refresh_time(p);
+  rmq_lua_producer_refresh_time(p);
   return rmq_lua_send_later(L, &p->sends, RMQ_MODE_ONEWAY);
 }
 
 /* later_senders(producer, runner): the functions for send_async and send_oneway. */
 static int producer_later_senders(lua_State *L) {
-  lua_producer *p = check_producer(L);
+  rmq_lua_producer *p = rmq_lua_producer_check(L);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   rmq_lua_sends_set_runner(L, &p->sends);
@@ -255,9 +235,9 @@ static int producer_later_senders(lua_State *L) {
 
 /* queues(producer, topic) */
 static int producer_queues(lua_State *L) {
-  lua_producer *p = check_producer(L);
+  rmq_lua_producer *p = rmq_lua_producer_check(L);
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "queues");
-  refresh_time(p);
+  rmq_lua_producer_refresh_time(p);
   if (lua_type(L, 2) != LUA_TSTRING) {
     return rmq_lua_raise(L, "topic must be a string, not %s", luaL_typename(L, 2));
   }
@@ -268,18 +248,18 @@ static int producer_queues(lua_State *L) {
   int64_t timeout_ms = rmq_producer_settings(p->producer)->send_msg_timeout;
   if (rmq_producer_queues(p->producer, topic, timeout_ms, rmq_pending_listed, pending) < 0) {
     rmq_pending_put_back(pending);
-    return fail_at_once(L, p, rmq_producer_failure(p->producer), topic);
+    return rmq_lua_producer_fail(L, p, rmq_producer_failure(p->producer), topic);
   }
   lua_settop(L, 2);
   return rmq_task_wait(L, 2);
 }
 
-static int refuse_forked(lua_State *L, lua_producer *p) {
+static int refuse_forked(lua_State *L, rmq_lua_producer *p) {
   rmq_failure failure;
   rmq_failure_init(&failure);
   failure.kind = RMQ_KIND_STATE;
   rmq_buf_printf(&failure.message, "%s belongs to the parent process", p->name);
-  int values = fail_at_once(L, p, &failure, (rmq_slice){NULL, 0});
+  int values = rmq_lua_producer_fail(L, p, &failure, (rmq_slice){NULL, 0});
   rmq_failure_clear(&failure);
   return values;
 }
@@ -287,16 +267,16 @@ static int refuse_forked(lua_State *L, lua_producer *p) {
 static int wait_for_end(lua_State *L, const char *what,
                         void (*start)(rmq_producer *, int64_t, rmq_flush_done *, void *),
                         rmq_flush_done *done) {
-  lua_producer *p = check_producer(L);
+  rmq_lua_producer *p = rmq_lua_producer_check(L);
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, what);
   if (p->forked) return refuse_forked(L, p);
   int64_t timeout_ms = rmq_producer_settings(p->producer)->flush_timeout;
   if (rmq_arguments_time(L, &p->arguments, 2, "timeout", &timeout_ms) < 0) {
-    return fail_at_once(L, p, &p->arguments.refusal, (rmq_slice){NULL, 0});
+    return rmq_lua_producer_fail(L, p, &p->arguments.refusal, (rmq_slice){NULL, 0});
   }
   rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
   pending->owner = p;
-  refresh_time(p);
+  rmq_lua_producer_refresh_time(p);
   start(p->producer, timeout_ms, done, pending);
   lua_settop(L, 1);
   return rmq_task_wait(L, 1);
@@ -308,7 +288,7 @@ static int producer_flush(lua_State *L) {
 
 static void on_shut_down(void *arg, size_t undelivered) {
   rmq_pending *pending = arg;
-  lua_producer *p = pending->owner;
+  rmq_lua_producer *p = pending->owner;
   p->over = true;
   /* The script is told what was left over; the end of the process need not say it again. */
   rmq_vm_remove_ending(p->vm, &p->ending);
@@ -324,7 +304,7 @@ static int producer_shutdown(lua_State *L) {
 /* set_namesrv(producer, list): true; nil and what is wrong with the list; or what take makes an error
  * of. */
 static int producer_set_namesrv(lua_State *L) {
-  lua_producer *p = check_producer(L);
+  rmq_lua_producer *p = rmq_lua_producer_check(L);
   rmq_buf list = {0};
   char why[512];
   lua_settop(L, 2);
@@ -334,7 +314,7 @@ static int producer_set_namesrv(lua_State *L) {
   }
   rmq_buf_free(&list);
   if (status == RMQ_ESTATE) {
-    return fail_at_once(L, p, rmq_producer_failure(p->producer), (rmq_slice){NULL, 0});
+    return rmq_lua_producer_fail(L, p, rmq_producer_failure(p->producer), (rmq_slice){NULL, 0});
   }
   if (status < 0) {
     lua_pushnil(L);
@@ -346,12 +326,12 @@ static int producer_set_namesrv(lua_State *L) {
 }
 
 static int producer_settings(lua_State *L) {
-  rmq_lua_push_settings(L, rmq_producer_settings(check_producer(L)->producer));
+  rmq_lua_push_settings(L, rmq_producer_settings(rmq_lua_producer_check(L)->producer));
   return 1;
 }
 
 static int producer_client_id(lua_State *L) {
-  lua_pushstring(L, rmq_producer_client_id(check_producer(L)->producer));
+  lua_pushstring(L, rmq_producer_client_id(rmq_lua_producer_check(L)->producer));
   return 1;
 }
 
@@ -361,7 +341,7 @@ static void set_count(lua_State *L, const char *name, uint64_t value) {
 }
 
 static int producer_stats(lua_State *L) {
-  rmq_producer_stats stats = rmq_producer_stats_of(check_producer(L)->producer);
+  rmq_producer_stats stats = rmq_producer_stats_of(rmq_lua_producer_check(L)->producer);
   lua_createtable(L, 0, 8);
   set_count(L, "sent", stats.sent);
   set_count(L, "acknowledged", stats.acknowledged);
@@ -376,7 +356,7 @@ static int producer_stats(lua_State *L) {
 
 /* faults(producer): what is noted of the brokers. */
 static int producer_faults(lua_State *L) {
-  const rmq_producer *producer = check_producer(L)->producer;
+  const rmq_producer *producer = rmq_lua_producer_check(L)->producer;
   rmq_fault_view view;
   int i = 0;
   lua_newtable(L);
@@ -399,7 +379,7 @@ static int producer_faults(lua_State *L) {
 
 /* look_at_every_message(producer): unknown names are looked for in each, not in samples. */
 static int producer_look_at_every_message(lua_State *L) {
-  check_producer(L)->arguments.always_look = true;
+  rmq_lua_producer_check(L)->arguments.always_look = true;
   return 0;
 }
 

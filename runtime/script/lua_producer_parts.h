@@ -1,0 +1,44 @@
+#ifndef RMQ_SCRIPT_LUA_PRODUCER_PARTS_H
+#define RMQ_SCRIPT_LUA_PRODUCER_PARTS_H
+
+#include <lauxlib.h>
+
+#include "script/lua_arguments.h"
+#include "script/lua_pending.h"
+#include "script/lua_send.h"
+#include "script/vm.h"
+
+/* What the files share that the module rocketmq.native.producer is made of. */
+
+/* The userdata in a script's hands is one pointer to this. It outlives the userdata when the
+ * collector finds that first: what is under way is still delivered. */
+typedef struct rmq_lua_producer {
+  rmq_ending ending;
+  rmq_vm *vm;
+  rmq_io *io;
+  rmq_producer *producer;
+  rmq_pendings pendings;
+  rmq_arguments arguments;
+  rmq_lua_sends sends;
+  bool over;          /* shut down, or the parent process's: nothing comes any more */
+  bool forked;        /* the parent process's */
+  uv_idle_t farewell; /* only ever closed, to be called back when the stack is empty */
+  /* Of the end of the process, while it waits for us. */
+  void (*finished)(void *arg, size_t undelivered);
+  void *finished_arg;
+  char name[300];
+} rmq_lua_producer;
+
+/* The producer that is argument 1; raises when that is none. The metatable of producers is upvalue 1 of
+ * every function of the module. */
+rmq_lua_producer *rmq_lua_producer_check(lua_State *L);
+
+/* Ends a function at once with a failure, see rmq_lua_fail_at_once. */
+int rmq_lua_producer_fail(lua_State *L, rmq_lua_producer *p, const rmq_failure *failure,
+                          rmq_slice topic);
+
+/* The script may have computed for long since the event began in which it runs, and what it starts
+ * now has its whole time from now on. */
+void rmq_lua_producer_refresh_time(rmq_lua_producer *p);
+
+#endif
