@@ -19,6 +19,7 @@ typedef struct call {
   rmq_buf texts; /* what `options` points into */
   char *addr;
   rmq_mono started, deadline;
+  bool repeated; /* it is under way for the second time */
   rmq_call_done *done;
   void *arg;
 } call;
@@ -109,6 +110,8 @@ static void fail(call *c, rmq_failure *failure, rmq_call_end *result) {
 
 /* ---- The request ---- */
 
+static void invoke(call *c);
+
 static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   const call *c = call_of(request);
   rmq_command command =
@@ -134,8 +137,18 @@ static void broke_off(call *c, const rmq_outcome *outcome) {
   fail(c, &failure, &(rmq_call_end){.header = NULL});
 }
 
+static bool may_repeat(const call *c, const rmq_outcome *outcome) {
+  if (outcome->status != RMQ_ECLOSED || !c->options.repeatable || c->repeated) return false;
+  return rmq_mono_before(rmq_transport_now(c->producer->transport), c->deadline);
+}
+
 static void answered(rmq_request *request, const rmq_outcome *outcome) {
   call *c = call_of(request);
+  if (may_repeat(c, outcome)) {
+    c->repeated = true;
+    invoke(c);
+    return;
+  }
   if (outcome->status != RMQ_OK) {
     broke_off(c, outcome);
     return;

@@ -5,7 +5,8 @@
 #include "wire/header.h"
 
 /* One request to one broker that is no send: an offset that is asked for, a recall, the end of a
- * transaction. It goes to the master of a named broker, or to an address; it is made once. */
+ * transaction. It goes to the master of a named broker, or to an address; it is made once, or once more
+ * when it is `repeatable`. */
 typedef struct rmq_call_options {
   int32_t code;         /* RMQ_..., of the request */
   rmq_slice broker;     /* its name; empty: `addr` says whom */
@@ -15,7 +16,10 @@ typedef struct rmq_call_options {
   size_t n_ext;
   rmq_slice body;
   rmq_slice remark;
-  bool oneway;        /* done when the bytes are with the kernel */
+  bool oneway; /* done when the bytes are with the kernel */
+  /* Doing it twice does no harm: when the connection ends before the answer, as one does that stood
+   * idle while its broker was restarted, it is made once more on a new one. */
+  bool repeatable;
   bool to_the_end;    /* may start while the producer is shutting down, too */
   int64_t timeout_ms; /* with the route question; 0: mq_client_api_timeout */
 } rmq_call_options;

@@ -121,6 +121,7 @@ struct rmq_producer {
   rmq_link flushes;    /* who waits for a flush */
   rmq_link queries;    /* who waits for the queues of a topic */
   rmq_link calls;      /* requests under way that are no sends */
+  rmq_link admins;     /* administrative calls under way */
   rmq_link enders;     /* who waits for the shutdown */
   rmq_timer end_timer; /* the next step of the shutdown */
   size_t undelivered;  /* sends that failed because of it */
@@ -211,6 +212,10 @@ void rmq_producer_drop_queries(rmq_producer *producer);
 /* call.c */
 void rmq_producer_fail_calls(rmq_producer *producer);
 void rmq_producer_drop_calls(rmq_producer *producer);
+
+/* admin.c */
+void rmq_producer_fail_admins(rmq_producer *producer);
+void rmq_producer_drop_admins(rmq_producer *producer);
 
 /* outcome.c: how a request that got no answer is told to users, and Java's number for it, or 0. */
 rmq_kind rmq_kind_of_status(int status);

@@ -57,3 +57,14 @@ bool rmq_topic_is_forbidden(rmq_slice topic) {
   }
   return false;
 }
+
+bool rmq_topic_is_system(rmq_slice topic) {
+  static const char *const system[] = {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"};
+  static const char prefix[] = "rmq_sys_";
+  size_t prefix_len = sizeof prefix - 1;
+  for (size_t i = 0; i < sizeof system / sizeof system[0]; i++) {
+    if (rmq_slice_is(topic, system[i])) return true;
+  }
+  if (topic.len >= prefix_len && memcmp(topic.ptr, prefix, prefix_len) == 0) return true;
+  return rmq_topic_is_forbidden(topic);
+}

@@ -19,4 +19,7 @@ int rmq_name_check(const char *what, rmq_slice name, size_t longest, char *why, 
 /* True for the topics that the broker keeps for itself: nobody may send to them. */
 bool rmq_topic_is_forbidden(rmq_slice topic);
 
+/* True for the topics that brokers make themselves: nobody else may make one with such a name. */
+bool rmq_topic_is_system(rmq_slice topic);
+
 #endif

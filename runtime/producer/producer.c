@@ -102,6 +102,7 @@ static void init_lists(rmq_producer *producer) {
   rmq_link_init(&producer->flushes);
   rmq_link_init(&producer->queries);
   rmq_link_init(&producer->calls);
+  rmq_link_init(&producer->admins);
   rmq_link_init(&producer->enders);
 }
 
@@ -140,6 +141,7 @@ static void tear_down(rmq_producer *producer) {
   producer->stats.inflight = producer->stats.waiting = producer->stats.inflight_bytes = 0;
   rmq_producer_drop_queries(producer);
   rmq_producer_drop_calls(producer);
+  rmq_producer_drop_admins(producer);
   rmq_producer_drop_flushes(producer);
   rmq_producer_drop_enders(producer);
   rmq_producer_stop_detector(producer);

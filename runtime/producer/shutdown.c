@@ -62,10 +62,12 @@ static void fail_the_rest(rmq_producer *producer) {
   }
   rmq_producer_fail_queries(producer);
   rmq_producer_fail_calls(producer);
+  rmq_producer_fail_admins(producer);
 }
 
 static bool is_idle(const rmq_producer *producer) {
-  return rmq_link_alone(&producer->active) && rmq_link_alone(&producer->calls);
+  return rmq_link_alone(&producer->active) && rmq_link_alone(&producer->calls) &&
+         rmq_link_alone(&producer->admins);
 }
 
 static void drained(rmq_producer *producer) {

@@ -165,6 +165,14 @@ const char *rmq_routes_master(const rmq_routes *routes, rmq_slice broker_name) {
   return rmq_brokers_master(&routes->brokers, broker_name);
 }
 
+const char *rmq_routes_broker_at(const rmq_routes *routes, rmq_slice addr) {
+  const rmq_broker *broker;
+  for (size_t at = 0; (broker = rmq_map_next(routes->brokers.by_name, &at, NULL)) != NULL;) {
+    if (rmq_slice_is(addr, broker->master)) return broker->name;
+  }
+  return NULL;
+}
+
 void rmq_routes_connected(rmq_routes *routes, const char *addr) {
   if (!routes->stopped) rmq_heartbeat_connected(&routes->heartbeat, addr);
 }

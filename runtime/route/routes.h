@@ -96,6 +96,12 @@ static inline rmq_slice rmq_topic_name(const rmq_topic *topic) {
   return rmq_slice_make(topic->name, topic->name_len);
 }
 
+/* The route of a topic that has one of its own, read-only or without a master as it may be; valid
+ * until the next event. NULL: none is known. */
+static inline const rmq_route_data *rmq_topic_route(const rmq_topic *topic) {
+  return topic->publish && !topic->publish->from_default_topic ? &topic->route : NULL;
+}
+
 /* Marks the topic as used at `now`, and keeps it until rmq_topic_release. */
 static inline void rmq_topic_hold(rmq_topic *topic, rmq_mono now) {
   topic->users++;
@@ -114,6 +120,9 @@ void rmq_topic_refresh(rmq_topic *topic);
 
 /* The master's address of a broker that any route names, or NULL. */
 const char *rmq_routes_master(const rmq_routes *routes, rmq_slice broker_name);
+
+/* The name of the broker whose master has this address, or NULL; looks at all of them. */
+const char *rmq_routes_broker_at(const rmq_routes *routes, rmq_slice addr);
 
 /* To be told by the transport that a connection stands. */
 void rmq_routes_connected(rmq_routes *routes, const char *addr);

@@ -80,6 +80,20 @@ extern world_message world_log[WORLD_LOG];
 extern int world_n_log;
 extern char world_lines[65536]; /* what was logged, one line each */
 
+/* An answer that a test makes itself. */
+typedef struct world_reply {
+  world_mood mood; /* WORLD_ANSWERS (or WORLD_CODE): with what stands here */
+  int32_t code;
+  const char *remark;
+  rmq_field ext[8];
+  size_t n_ext;
+  rmq_buf body; /* freed when it has been sent */
+} world_reply;
+
+/* Looks at every request to a broker first, when it is not NULL. True: `reply` says what comes of it. */
+extern bool (*world_other)(world_server *server, const rmq_header *request, rmq_slice body,
+                           world_reply *reply);
+
 /* Two name servers (10.0.0.1:9876 and :9877; only the first in the settings) and three brokers a,
  * b, c at 10.0.0.2:1, :2, :3. */
 void world_begin(void);
