@@ -231,6 +231,13 @@ function Mock:requests(filter)
     topic = filter.topic, connection = filter.connection }
 end
 
+---Every message of every send that reached a broker, whether it was stored or not, in the order in which
+---they came: one that was sent again is there again.
+---@return table[] messages as `messages` gives them, without `queue_offset` and `offset_msg_id`
+function Mock:attempts()
+  return self.world.journal:attempts()
+end
+
 ---What peers sent that was no request: `at`, `connection`, `why`, `time`.
 ---@return table[]
 function Mock:bad_input()

@@ -164,35 +164,71 @@ local function own_part(entry, request, header)
   return shared.members[entry.member]
 end
 
-local function open_message(entry)
-  if entry.opened then return entry.opened end
-  local request = open_request(entry.request)
-  local header = wire.decode_send_header(request)
-  local part = own_part(entry, request, header)
-  local properties = wire.decode_properties(entry.properties or part.properties)
-  entry.opened = {
-    topic = entry.topic,
-    broker = entry.broker,
-    queue_id = entry.queue_id,
-    queue_offset = entry.queue_offset,
+-- What a request says of a message in it.
+local function content(request, header, part, properties)
+  properties = wire.decode_properties(properties or part.properties) or {}
+  return {
+    topic = header.topic,
+    broker = request.broker,
+    queue_id = header.queue_id,
     body = part.body,
     tags = properties.TAGS,
     keys = split_keys(properties.KEYS),
     properties = properties,
     flag = part.flag,
     msg_id = properties.UNIQ_KEY,
-    offset_msg_id = entry.offset_msg_id,
     group = header.group,
     born_timestamp = header.born_timestamp,
     born_host = request.peer,
     sys_flag = header.sys_flag,
-    batch = entry.member ~= nil,
     oneway = request.oneway,
     request_broker = header.broker_name,
     connection = request.connection,
     time = request.time,
   }
-  return entry.opened
+end
+
+local function open_message(entry)
+  if entry.opened then return entry.opened end
+  local request = open_request(entry.request)
+  local header = wire.decode_send_header(request)
+  local message = content(request, header, own_part(entry, request, header), entry.properties)
+  message.topic, message.broker = entry.topic, entry.broker
+  message.queue_id, message.queue_offset = entry.queue_id, entry.queue_offset
+  message.offset_msg_id = entry.offset_msg_id
+  message.batch = entry.member ~= nil
+  entry.opened = message
+  return message
+end
+
+local SENDS = { [wire.request.SEND_MESSAGE] = true, [wire.request.SEND_MESSAGE_V2] = true,
+  [wire.request.SEND_BATCH_MESSAGE] = true }
+
+-- The messages in one request, none when it cannot be read.
+local function open_attempts(entry)
+  local request = open_request(entry)
+  local header = wire.decode_send_header(request)
+  if not header then return {} end
+  local batch = request.code == wire.request.SEND_BATCH_MESSAGE
+  local parts = batch and wire.decode_batch(request.body)
+    or { { body = request.body, properties = header.properties, flag = header.message_flag } }
+  local messages = {}
+  for number, part in ipairs(parts) do
+    messages[number] = content(request, header, part)
+    messages[number].batch = batch
+  end
+  return messages
+end
+
+---Every message of every send that came, whatever became of it, in the order in which they came.
+---@return table[] messages as `messages` gives them, without `queue_offset` and `offset_msg_id`
+function Journal:attempts()
+  local all = {}
+  local lists = self.request_list:pick(function(entry) return SENDS[entry.code] end, open_attempts)
+  for _, messages in ipairs(lists) do
+    for _, message in ipairs(messages) do all[#all + 1] = message end
+  end
+  return all
 end
 
 ---Messages in the order in which they came.
