@@ -13,6 +13,9 @@ build_packages=(
   pkg-config
   "libluajit-5.1-dev|libluajit2-5.1-dev"
   libuv1-dev
+  libdeflate-dev
+  liblz4-dev
+  libzstd-dev
   lua-luv-dev
   lua-luv
   lua-cjson

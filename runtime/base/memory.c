@@ -6,7 +6,11 @@
 #include <string.h>
 
 static _Noreturn void out_of_memory(size_t size) {
-  fprintf(stderr, "rmqlua: out of memory (%zu bytes more were needed)\n", size);
+  if (size > 0) {
+    fprintf(stderr, "rmqlua: out of memory (%zu bytes more were needed)\n", size);
+  } else {
+    fputs("rmqlua: out of memory\n", stderr);
+  }
   abort();
 }
 
@@ -28,6 +32,11 @@ void *rmq_realloc(void *ptr, size_t size) {
   void *moved = realloc(ptr, size ? size : 1);
   if (!moved) out_of_memory(size);
   return moved;
+}
+
+void *rmq_must(void *ptr) {
+  if (!ptr) out_of_memory(0);
+  return ptr;
 }
 
 char *rmq_copy_text(const char *ptr, size_t len) {

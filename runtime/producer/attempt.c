@@ -177,9 +177,11 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   header.sys_flag = send->sys_flag;
   header.properties = rmq_buf_slice(&send->properties);
   header.broker_name = rmq_slice_text(send->broker);
+  rmq_slice body =
+      rmq_pack_body(&send->pack, &send->producer->packer, send->body, &header.sys_flag);
   send->encoded = true;
   rmq_send_request_encode(out, producer->serialize, RMQ_SEND_MESSAGE_V2, opaque,
-                          send->oneway ? RMQ_FLAG_ONEWAY : 0, &header, send->body);
+                          send->oneway ? RMQ_FLAG_ONEWAY : 0, &header, body);
 }
 
 void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {

@@ -2,6 +2,7 @@
 #define RMQ_PRODUCER_CORE_H
 
 #include "net/transport.h"
+#include "producer/pack.h"
 #include "producer/policy.h"
 #include "producer/producer.h"
 #include "route/routes.h"
@@ -71,6 +72,7 @@ typedef struct rmq_send {
   rmq_failure failure; /* earlier attempts are its tries; concluded when the send fails */
 
   /* What only some need. */
+  rmq_pack pack;           /* the body's compressed bytes; a batch has none */
   rmq_timer timer;         /* of the phase */
   rmq_link room;           /* in the producer's `waiting` */
   rmq_route_waiter waiter; /* for the route */
@@ -101,6 +103,7 @@ struct rmq_producer {
   rmq_slice group; /* this and create_topic_key point into settings */
   rmq_slice create_topic_key;
   rmq_id_maker ids;
+  rmq_packer packer;
   rmq_failure refusal; /* why the last rmq_producer_send failed at once */
 
   rmq_state state;

@@ -119,6 +119,7 @@ rmq_producer *rmq_producer_new(const rmq_settings *settings, rmq_io *io, const r
   rmq_policy_codes_read(rmq_slice_text(settings->retry_response_codes), &producer->retry_codes);
   producer->client_id = make_client_id(settings, io, identity);
   rmq_id_init(&producer->ids, identity);
+  rmq_packer_init(&producer->packer, settings);
   rmq_failure_init(&producer->refusal);
   init_lists(producer);
   rmq_producer_init_end(producer);
@@ -156,6 +157,7 @@ static void release(rmq_producer *producer) {
     rmq_send_free(rmq_link_owner(producer->pool.next, rmq_send, link));
   }
   rmq_faults_unref(producer->faults);
+  rmq_packer_free(&producer->packer);
   rmq_failure_clear(&producer->refusal);
   rmq_settings_free(&producer->settings);
   free(producer->client_id);

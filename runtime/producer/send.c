@@ -36,6 +36,7 @@ void rmq_send_free(rmq_send *send) {
   rmq_link_remove(&send->link);
   rmq_buf_free(&send->properties);
   rmq_buf_free(&send->given);
+  rmq_pack_free(&send->pack);
   rmq_buf_free(&send->kept_texts);
   rmq_failure_clear(&send->failure);
   free(send);
@@ -58,6 +59,7 @@ void rmq_send_give_back(rmq_send *send) {
   rmq_buf_clear(&send->properties);
   rmq_buf_trim(&send->properties, KEPT_PROPERTIES);
   rmq_buf_clear(&send->given);
+  if (send->pack.bytes.data) rmq_pack_clear(&send->pack);
   if (send->has_kept) rmq_buf_free(&send->kept_texts);
   send->has_kept = false;
   if (failure_is_used(&send->failure)) rmq_failure_clear(&send->failure);
@@ -223,6 +225,7 @@ static void set_up(rmq_send *send, const rmq_message *message, const rmq_send_op
   const rmq_settings *settings = &send->producer->settings;
   int64_t timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : settings->send_msg_timeout;
   send->body = message->body;
+  rmq_pack_set(&send->pack, &send->producer->packer, message->body.len);
   send->flag = message->flag;
   send->sys_flag = message->sys_flag;
   send->oneway = options->mode == RMQ_MODE_ONEWAY;

@@ -11,6 +11,7 @@
 #include "producer/faults.h"
 #include "producer/names.h"
 #include "producer/policy.h"
+#include "wire/compress.h"
 #include "wire/namesrv.h"
 
 enum {
@@ -71,6 +72,12 @@ const rmq_setting rmq_setting_table[] = {
           "The brokers' answers after which another attempt is made: all of them, not those to add."),
   BOOLEAN(retry_another_broker_when_not_store_ok, NULL, "retryAnotherBrokerWhenNotStoreOK", "false",
           "Try another broker when a message is stored but not flushed or copied as the broker should."),
+  INTEGER(compress_msg_body_over_howmuch, "compress_over", "compressMsgBodyOverHowmuch", "bytes", 0, INT32_MAX, "4096",
+          "Bodies at least this long are compressed, when that makes them shorter."),
+  TEXT(compress_type, NULL, "compressType", "zlib", "zlib lz4 zstd",
+       "How: consumers before 4.9.4 read zlib only."),
+  INTEGER(compress_level, NULL, "compressLevel", "", 1, 22, "5",
+          "How hard it is tried: 1 to 12 with zlib, 1 to 22 with zstd; lz4 has no levels."),
   INTEGER(max_message_size, NULL, "maxMessageSize", "bytes", 1, LARGEST_BODY, "4194304",
           "The longest body."),
   INTEGER(max_inflight, NULL, "backPressureForAsyncSendNum", "", 1, 1048576, "16384",
@@ -373,6 +380,19 @@ static int check_namesrv(const char *namesrv, char *why, size_t why_size) {
   return 0;
 }
 
+static int check_compression(const rmq_settings *settings, char *why, size_t why_size) {
+  rmq_compression compression;
+  if (rmq_compression_of_name(rmq_slice_text(settings->compress_type), &compression) < 0) {
+    snprintf(why, why_size, "compress_type \"%s\" is unknown", settings->compress_type);
+    return RMQ_EINVAL;
+  }
+  int max = rmq_compression_level_max(compression);
+  if (settings->compress_level <= max) return 0;
+  snprintf(why, why_size, "compress_level is %lld; with compress_type %s it must be from 1 to %d",
+           (long long)settings->compress_level, settings->compress_type, max);
+  return RMQ_EINVAL;
+}
+
 int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size) {
   int status = check_group(settings->group, why, why_size);
   if (status == 0 && strcmp(settings->group, "DEFAULT_PRODUCER") == 0) {
@@ -384,6 +404,7 @@ int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size)
     status = rmq_name_check("create_topic_key", rmq_slice_text(settings->create_topic_key),
                             RMQ_TOPIC_LENGTH_MAX, why, why_size);
   }
+  if (status == 0) status = check_compression(settings, why, why_size);
   rmq_fault_rules rules;
   if (status == 0) status = rmq_fault_rules_read(settings, &rules, why, why_size);
   return status;

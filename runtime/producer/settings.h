@@ -25,6 +25,9 @@ typedef struct rmq_settings {
   int64_t retry_times_when_send_async_failed;
   char *retry_response_codes; /* numbers with one blank between them */
   bool retry_another_broker_when_not_store_ok;
+  int64_t compress_msg_body_over_howmuch;
+  int64_t compress_level;
+  char *compress_type;
   int64_t max_message_size;
   int64_t max_inflight;
   int64_t max_inflight_bytes;
@@ -92,7 +95,7 @@ int rmq_settings_set_integer(rmq_settings *settings, const rmq_setting *row, dou
 int rmq_settings_set_boolean(rmq_settings *settings, const rmq_setting *row, bool value, char *why,
                              size_t why_size);
 
-/* Checks what only can be checked together (group, name server list, the tables of latency_fault). 0 or RMQ_EINVAL and a
+/* Checks what only can be checked together (group, name server list, the tables of latency_fault, the level of the compression). 0 or RMQ_EINVAL and a
  * sentence. */
 int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size);
 

@@ -49,9 +49,9 @@ static void push_codes(lua_State *L, const char *(*entry)(size_t, int32_t *)) {
 }
 
 int luaopen_rocketmq_wire(lua_State *L) {
-  static const luaL_Reg *const parts[] = {rmq_wire_frame_functions, rmq_wire_send_functions,
-                                          rmq_wire_data_functions, rmq_wire_name_functions,
-                                          rmq_wire_stored_functions};
+  static const luaL_Reg *const parts[] = {rmq_wire_frame_functions,  rmq_wire_send_functions,
+                                          rmq_wire_data_functions,   rmq_wire_name_functions,
+                                          rmq_wire_stored_functions, rmq_wire_body_functions};
   rmq_wire_register_id_maker(L);
   lua_newtable(L);
   push_room(L);

@@ -28,6 +28,7 @@ extern const luaL_Reg rmq_wire_send_functions[];
 extern const luaL_Reg rmq_wire_data_functions[];
 extern const luaL_Reg rmq_wire_name_functions[];
 extern const luaL_Reg rmq_wire_stored_functions[];
+extern const luaL_Reg rmq_wire_body_functions[];
 
 /* The metatable of id makers; call once when the module opens. */
 void rmq_wire_register_id_maker(lua_State *L);

@@ -201,6 +201,22 @@ function wire.encode_stored(message) end
 ---@return string? err
 function wire.decode_stored(bytes) end
 
+--- A body made shorter.
+---@param body string
+---@param kind "zlib"|"lz4"|"zstd"
+---@param level? integer 1 to 12, with "zstd" to 22; default 5
+---@return string? compressed nil when it would not be shorter
+---@return integer|string sys_flag the bits that say how it is compressed
+function wire.compress(body, kind, level) end
+
+--- What a body with this sysFlag was before it was compressed; one that was not stays as it is.
+---@param body string
+---@param sys_flag integer
+---@param limit? integer the most bytes that it may become; default 64 MiB
+---@return string? body
+---@return string? kind "zlib", "lz4" or "zstd"; or why it cannot be decompressed
+function wire.decompress(body, sys_flag, limit) end
+
 ---@class rocketmq.wire.id_maker
 local id_maker = {}
 

@@ -24,7 +24,8 @@ local wire = require "rocketmq.wire"
 ---@field broker string
 ---@field queue_id integer
 ---@field queue_offset integer
----@field body string as it came: compressed when `sys_flag` says so
+---@field body string decompressed; as it came when that is impossible
+---@field compressed "zlib"|"lz4"|"zstd"|nil how it came
 ---@field tags string?
 ---@field keys string[]
 ---@field properties table<string, string> all, also those of the system
@@ -164,14 +165,22 @@ local function own_part(entry, request, header)
   return shared.members[entry.member]
 end
 
+local function open_body(body, sys_flag)
+  local opened, kind = wire.decompress(body, sys_flag)
+  if opened then return opened, kind end
+  return body
+end
+
 -- What a request says of a message in it.
 local function content(request, header, part, properties)
+  local body, compressed = open_body(part.body, header.sys_flag)
   properties = wire.decode_properties(properties or part.properties) or {}
   return {
     topic = header.topic,
     broker = request.broker,
     queue_id = header.queue_id,
-    body = part.body,
+    body = body,
+    compressed = compressed,
     tags = properties.TAGS,
     keys = split_keys(properties.KEYS),
     properties = properties,
