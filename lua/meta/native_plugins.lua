@@ -12,7 +12,6 @@ local native = {}
 ---@field hooks rocketmq.Hook[]
 ---@field loaded rocketmq.Plugin[]
 ---@field sources rocketmq.PluginSource[]
----@field loading boolean? while the files' own code runs
 
 --- Loads a file with these globals, never to be compiled by the JIT.
 ---@param what string what it is said to be in errors
@@ -28,6 +27,14 @@ function native.load(what, path, globals) end
 ---@return boolean ok
 ---@return any value what it returns first, or the error with its traceback
 function native.run(chunk) end
+
+--- True inside of a selector, a hook or the file of a plugin.
+---@return boolean
+function native.inside() end
+
+--- Which files are which plugins, for when Lua cannot be asked.
+---@param plugins rocketmq.Plugin[]
+function native.name(plugins) end
 
 ---@param level "debug"|"info"|"warn"|"error"
 ---@param text string

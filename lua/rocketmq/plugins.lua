@@ -194,6 +194,7 @@ local function use(list)
     end
   end
   state.loaded = list
+  native.name(list)
 end
 
 local function copy(list)
@@ -209,12 +210,11 @@ end
 ---@return rocketmq.Error? err
 ---@return integer? status to exit with
 local function change(list, work)
-  if state.loading then
-    return nil, errors.new("state", "a plugin is being loaded, which cannot load others"), 1
+  if native.inside() then
+    return nil, errors.new("state", "a selector, a hook or the file of a plugin cannot load "
+      .. "plugins"), 1
   end
-  state.loading = true
   local ok, why = pcall(work, list)
-  state.loading = false
   if ok then
     use(list)
     return true

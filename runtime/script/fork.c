@@ -23,6 +23,7 @@ static void in_child(void) {
   rmq_vm *vm = forking;
   if (uv_loop_fork(&vm->loop) != 0) return;
   let_go_of_waiting(vm);
+  rmq_guard_forked(vm);
   rmq_link *next;
   for (rmq_link *at = vm->endings.next; at != &vm->endings; at = next) {
     next = at->next; /* `forked` may take its ending off the list */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "script/guard.h"
 #include "script/lua_result.h"
 
 /* Selectors that send and so call selectors, and so on. Each has a thread, so Lua's own limit on
@@ -339,7 +340,11 @@ int rmq_lua_select(rmq_lua_selectors *all, const rmq_lua_selector_call *values,
   } else {
     lua_pushvalue(thread, CALLER);
     lua_pushlightuserdata(thread, &c);
-    if (lua_pcall(thread, 1, 0, HANDLER) != 0) {
+    rmq_guard_call guarded;
+    rmq_guard_enter(all->vm, &guarded, thread, "selector");
+    int status = lua_pcall(thread, 1, 0, HANDLER);
+    rmq_guard_leave(all->vm, &guarded);
+    if (status != 0) {
       fail(&c, lua_tostring(thread, -1));
       c.status = RMQ_EINVAL;
     }

@@ -1,5 +1,6 @@
 #include "script/options.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,9 @@
 #include "base/memory.h"
 #include "producer/settings.h"
 #include "wire/namesrv.h"
+
+/* The longest limit of selectors and hooks: a day. */
+enum { LIMIT_MAX_MS = 24 * 3600 * 1000 };
 
 /* A command line being read. */
 typedef struct reading {
@@ -64,6 +68,31 @@ static int take_hook(reading *in, const char *value) {
 
 static int take_plugins(reading *in, const char *value) {
   return add_plugins(in, RMQ_PLUGIN_FOLDER, value);
+}
+
+/* Milliseconds; 0 turns the limit off. */
+static int take_ms(reading *in, const char *option, const char *value, int64_t *out) {
+  char *end;
+  errno = 0;
+  long long ms = strtoll(value, &end, 10);
+  if (errno != 0 || *end || end == value || ms < 0 || ms > LIMIT_MAX_MS) {
+    return fail(in, "%s: '%s' is not a number of milliseconds from 0 (for ever) to %d", option,
+                value, LIMIT_MAX_MS);
+  }
+  *out = ms;
+  return 0;
+}
+
+static int take_plugin_warn(reading *in, const char *value) {
+  return take_ms(in, "--plugin-warn", value, &in->options->config.guard.warn_ms);
+}
+
+static int take_plugin_limit(reading *in, const char *value) {
+  return take_ms(in, "--plugin-limit", value, &in->options->config.guard.stop_ms);
+}
+
+static int take_deadman(reading *in, const char *value) {
+  return take_ms(in, "--deadman", value, &in->options->config.guard.deadman_ms);
 }
 
 static int take_check(reading *in, const char *value) {
@@ -132,6 +161,15 @@ static const option_row rows[] = {
      take_selector},
     {"--hook", "FILE", "load a hook, which every producer has then; may be repeated", take_hook},
     {"--plugins", "DIR", "load all selectors and hooks of a folder; may be repeated", take_plugins},
+    {"--plugin-warn", "MS",
+     "a selector or hook that takes longer is warned of: 100 ms, or MS; 0 never", take_plugin_warn},
+    {"--plugin-limit", "MS",
+     "a selector or hook that takes longer is stopped by an error: 1000 ms, or MS; 0 never",
+     take_plugin_limit},
+    {"--deadman", "MS",
+     "a selector or hook that cannot be stopped ends the process: 30000 ms, or MS;\n"
+     "                        0 never",
+     take_deadman},
     {"--check", NULL, "load the plugins and the script, list what was found, and run nothing",
      take_check},
     {"--namesrv", "LIST", "name servers of producers that name none: host:port;host:port",
@@ -242,6 +280,7 @@ int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, si
   options->config.argc = argc;
   options->config.argv = argv;
   options->config.log.level = RMQ_LOG_WARN;
+  options->config.guard = (rmq_guard_limits){.warn_ms = 100, .stop_ms = 1000, .deadman_ms = 30000};
   reading in = {options, argc, argv, 1, why, why_size};
   for (; in.at < argc && at_option(&in); in.at++) {
     int status = take_option(&in);

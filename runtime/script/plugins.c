@@ -2,7 +2,11 @@
 
 #include <lauxlib.h>
 #include <luajit.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/memory.h"
+#include "script/guard.h"
 #include "script/worker.h"
 
 /* rocketmq.native.plugins: what rocketmq.plugins is made of. Not for scripts. */
@@ -59,14 +63,70 @@ static int handle(lua_State *L) {
 /* run(function): true and what it returns; or false and the error with its traceback. It cannot
  * wait, for this is a C call around it. */
 static int run(lua_State *L) {
+  rmq_vm *vm = rmq_vm_of(L);
+  rmq_guard_call call;
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);
-  lua_pushcfunction(L, handle);
+  lua_State *thread = lua_newthread(L);
   lua_insert(L, 1);
-  int status = lua_pcall(L, 0, 1, 1);
+  lua_pushcfunction(thread, handle);
+  lua_xmove(L, thread, 1);
+  rmq_guard_enter(vm, &call, thread, "plugin");
+  int status = lua_pcall(thread, 0, 1, 1);
+  rmq_guard_leave(vm, &call);
   lua_pushboolean(L, status == 0);
-  lua_insert(L, -2);
+  lua_xmove(thread, L, 1);
   return 2;
+}
+
+/* inside(): true inside of a selector, a hook, or the file of a plugin. */
+static int inside(lua_State *L) {
+  lua_pushboolean(L, rmq_guard_inside(rmq_vm_of(L)));
+  return 1;
+}
+
+/* --- Names ----------------------------------------------------------------------------------- */
+
+const char *rmq_plugins_name(const rmq_vm *vm, const char *source) {
+  for (size_t i = 0; source[0] == '@' && i < vm->n_plugin_names; i++) {
+    if (strcmp(vm->plugin_names[i].path, source + 1) == 0) return vm->plugin_names[i].name;
+  }
+  return NULL;
+}
+
+static char *copy_field(lua_State *L, int table, const char *field) {
+  size_t len;
+  lua_getfield(L, table, field);
+  const char *text = lua_tolstring(L, -1, &len);
+  char *copy = rmq_copy_text(text, len);
+  lua_pop(L, 1);
+  return copy;
+}
+
+static void forget_names(rmq_vm *vm) {
+  for (size_t i = 0; i < vm->n_plugin_names; i++) {
+    free(vm->plugin_names[i].path);
+    free(vm->plugin_names[i].name);
+  }
+  free(vm->plugin_names);
+  vm->n_plugin_names = 0;
+}
+
+/* name(plugins): which files are which plugins. */
+static int name(lua_State *L) {
+  rmq_vm *vm = rmq_vm_of(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  size_t n = lua_objlen(L, 1);
+  forget_names(vm);
+  vm->plugin_names = rmq_alloc_zero(n + 1, sizeof *vm->plugin_names);
+  for (size_t i = 0; i < n; i++) {
+    lua_rawgeti(L, 1, (int)i + 1);
+    vm->plugin_names[i].path = copy_field(L, 2, "path");
+    vm->plugin_names[i].name = copy_field(L, 2, "name");
+    lua_settop(L, 1);
+  }
+  vm->n_plugin_names = n;
+  return 0;
 }
 
 /* log(level, text) */
@@ -104,8 +164,10 @@ static int set_on_hangup(lua_State *L) {
 }
 
 int luaopen_rocketmq_native_plugins(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"load", load}, {"run", run}, {"log", write_log}, {"on_hangup", set_on_hangup}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"load", load},     {"run", run},
+                                       {"inside", inside}, {"name", name},
+                                       {"log", write_log}, {"on_hangup", set_on_hangup},
+                                       {NULL, NULL}};
   lua_newtable(L);
   luaL_register(L, NULL, functions);
   lua_rawgeti(L, LUA_REGISTRYINDEX, rmq_vm_of(L)->plugins);

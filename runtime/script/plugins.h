@@ -18,4 +18,8 @@ void rmq_plugins_init(rmq_vm *vm);
  * place, so it is asked for at each call and not kept. */
 bool rmq_plugins_push_selector(lua_State *L, int index);
 
+/* The name of the plugin that a function belongs to, by the `source` of its lua_Debug; NULL when it
+ * is no plugin's. Also for a signal's handler. */
+const char *rmq_plugins_name(const rmq_vm *vm, const char *source);
+
 #endif

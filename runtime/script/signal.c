@@ -39,12 +39,12 @@ static void raise_interrupt(lua_State *L, lua_Debug *info) {
 
 /* --- Inside a handler: only what is safe there ----------------------------------------------- */
 
-static void say(const char *text) {
+void rmq_say(const char *text) {
   ssize_t written = write(STDERR_FILENO, text, strlen(text));
   (void)written; /* there is nobody left to tell */
 }
 
-static void say_number(size_t number) {
+void rmq_say_number(size_t number) {
   char digits[24];
   char *at = digits + sizeof digits - 1;
   *at = '\0';
@@ -52,18 +52,18 @@ static void say_number(size_t number) {
     *--at = (char)('0' + number % 10);
     number /= 10;
   } while (number > 0);
-  say(at);
+  rmq_say(at);
 }
 
 static void end_now(const rmq_vm *vm, const char *why) {
-  say("rmqlua: ");
-  say(why);
+  rmq_say("rmqlua: ");
+  rmq_say(why);
   size_t undelivered = rmq_vm_undelivered_now(vm);
   if (undelivered > 0) {
-    say("; messages undelivered: ");
-    say_number(undelivered);
+    rmq_say("; messages undelivered: ");
+    rmq_say_number(undelivered);
   }
-  say("\n");
+  rmq_say("\n");
   /* 3, something undelivered, beats the signal's own status, as at the ordinary end. */
   _exit(undelivered > 0 ? 3 : 128 + vm->signal);
 }

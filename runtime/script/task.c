@@ -197,9 +197,9 @@ bool rmq_task_may_wait(lua_State *L) {
   return vm->running && vm->blocked == 0 && lua_isyieldable(L);
 }
 
-void rmq_push_place(lua_State *L) {
+void rmq_push_place_from(lua_State *L, int level) {
   lua_Debug info;
-  for (int level = 1; lua_getstack(L, level, &info) && lua_getinfo(L, "Sl", &info); level++) {
+  for (; lua_getstack(L, level, &info) && lua_getinfo(L, "Sl", &info); level++) {
     if (info.currentline > 0 && strncmp(info.source, "@rocketmq/", 10) != 0) {
       lua_pushfstring(L, "%s:%d: ", info.short_src, info.currentline);
       return;
@@ -207,6 +207,8 @@ void rmq_push_place(lua_State *L) {
   }
   lua_pushliteral(L, "");
 }
+
+void rmq_push_place(lua_State *L) { rmq_push_place_from(L, 1); }
 
 int rmq_task_refuse_wait(lua_State *L, const char *what) {
   rmq_push_place(L);

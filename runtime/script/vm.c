@@ -75,6 +75,7 @@ static rmq_vm *new_vm(const rmq_vm_config *config) {
   current = vm;
   vm->log = config->log;
   vm->on_error = LUA_NOREF;
+  vm->guard.limits = config->guard;
   rmq_link_init(&vm->endings);
   rmq_link_init(&vm->finishing);
   uv_loop_init(&vm->loop);

@@ -4,6 +4,7 @@
 #include <lua.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "base/list.h"
@@ -106,6 +107,13 @@ typedef struct rmq_plugin_source {
   const char *path;
 } rmq_plugin_source;
 
+/* How long a selector, a hook, or the file of a plugin may take, in milliseconds; 0: for ever. */
+typedef struct rmq_guard_limits {
+  int64_t warn_ms;    /* then a line in the log says so */
+  int64_t stop_ms;    /* then an error is raised in it */
+  int64_t deadman_ms; /* then the process ends */
+} rmq_guard_limits;
+
 typedef struct rmq_vm_config {
   rmq_log log;
   const char *namesrv;   /* --namesrv, or NULL */
@@ -114,6 +122,7 @@ typedef struct rmq_vm_config {
   const char *mock_spec; /* the inside of a Lua table, or NULL */
   const rmq_plugin_source *plugins;
   size_t n_plugins;
+  rmq_guard_limits guard;
   bool check; /* load everything, list it, and run nothing */
   const rmq_step *steps;
   size_t n_steps;

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "script/guard.h"
 #include "script/loader.h"
 #include "script/vm.h"
 
@@ -33,6 +34,12 @@ struct rmq_task {
   bool timer_made;
   uv_timer_t timer; /* of a sleep, or of a wait that has a limit; last, for few need it */
 };
+
+/* Which plugin a file is, for when Lua cannot be asked. */
+typedef struct rmq_plugin_name {
+  char *path;
+  char *name;
+} rmq_plugin_name;
 
 struct rmq_vm {
   uv_loop_t loop;
@@ -65,7 +72,10 @@ struct rmq_vm {
   int plugins;       /* registry reference: what rocketmq.plugins keeps */
   int selectors;     /* registry reference: name -> function, of those that were loaded */
   int reload;        /* registry reference: what SIGHUP does, or LUA_NOREF */
-  rmq_task *first;   /* the main chunk's task, NULL once it has ended */
+  rmq_plugin_name *plugin_names;
+  size_t n_plugin_names;
+  rmq_guard guard; /* of calls that must answer at once */
+  rmq_task *first; /* the main chunk's task, NULL once it has ended */
 
   /* The end. */
   bool stopping; /* after a signal or an uncaught error: the script's tasks stand still */
@@ -113,6 +123,8 @@ void rmq_task_make_ready(rmq_task *task, bool ok, void *pointer);
 
 /* Pushes "file:line: " of the innermost code that is the script's own, for errors of arguments. */
 void rmq_push_place(lua_State *L);
+/* The same from `level` on: inside a hook of Lua's the running function is level 0. */
+void rmq_push_place_from(lua_State *L, int level);
 
 /* --- failure.c --- */
 /* Deals with the error value on top of a coroutine that has died of it. */
@@ -150,6 +162,9 @@ int rmq_lua_exit(lua_State *L); /* os.exit */
 void rmq_signals_init(rmq_vm *vm);
 /* The loop has control: what runs too long in Lua is not what the signal has met. */
 void rmq_signals_calm(rmq_vm *vm);
+/* To stderr, also from inside a handler. */
+void rmq_say(const char *text);
+void rmq_say_number(size_t number);
 
 /* --- fork.c --- */
 void rmq_fork_init(rmq_vm *vm);
