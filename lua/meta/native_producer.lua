@@ -42,6 +42,23 @@ function native.sender(handle) end
 ---@return rocketmq.LaterSender oneway
 function native.later_senders(handle, runner) end
 
+--- What makes a batch of messages and sends it. `add` takes a message as a Sender does, without options,
+--- and the draft in their place. The others send it: `bodies` keeps the messages' bodies as long as they
+--- are needed, `shown` is the message that a selector is shown.
+---@class rocketmq.BatchFunctions
+---@field new fun(): userdata an empty draft
+---@field add fun(body?: string, topic?: string, message: table, ...): boolean, rocketmq.Pending?
+---@field send fun(bodies: table, topic?: string, shown?: table, draft: userdata, split: boolean,
+---  callback?: function, ...): boolean, rocketmq.Pending
+---@field send_async fun(bodies: table, topic?: string, shown?: table, draft: userdata, split: boolean,
+---  callback?: function, ...): boolean, rocketmq.Pending?
+---@field send_oneway fun(bodies: table, topic?: string, shown?: table, draft: userdata, split: boolean,
+---  callback?: function, ...): boolean, rocketmq.Pending?
+
+---@param handle rocketmq.Handle
+---@return rocketmq.BatchFunctions
+function native.batch_functions(handle) end
+
 ---@param handle rocketmq.Handle
 ---@param topic string
 ---@return boolean ok

@@ -12,6 +12,8 @@
 ---@field elapsed_ms number
 ---@field maybe_stored boolean a broker got the message and did not answer: it may have stored it
 ---@field msg_id? string the id that the message had
+---@field failed? table<integer, rocketmq.Error> of a batch: the error of each message that failed, by
+--- its position
 
 ---@alias rocketmq.ErrorKind
 ---| "message" # the message itself is not acceptable

@@ -22,6 +22,7 @@ end
 ---@field private sender rocketmq.Sender
 ---@field private async rocketmq.LaterSender
 ---@field private oneway rocketmq.LaterSender
+---@field private batch rocketmq.BatchFunctions
 local Producer = {}
 Producer.__index = Producer
 
@@ -218,6 +219,112 @@ function Producer:send_oneway(message, options)
   return send_later(oneway, message, options)
 end
 
+-- A list with anything but messages in it is mostly one message where several are expected.
+local function check_list(messages, method)
+  if type(messages) ~= "table" then
+    error(("%s: the messages must be a list, not %s"):format(method, type(messages)), 4)
+  end
+  local n = #messages
+  for key in pairs(messages) do
+    if type(key) ~= "number" or key < 1 or key > n or key % 1 ~= 0 then
+      error(("%s: the messages must be a list of messages, not a table with the key '%s'"):format(
+        method, tostring(key)), 4)
+    end
+  end
+  return n
+end
+
+local function check_batch(self, messages, options, method)
+  if getmetatable(self) ~= Producer then
+    error(("call producer:%s{...} with a colon, not producer.%s{...} with a dot"):format(method,
+      method), 3)
+  end
+  local n = check_list(messages, method)
+  if options == nil then return n, true end
+  if type(options) ~= "table" then
+    error("the send's options must be a table, not " .. type(options), 3)
+  end
+  local split = options.split
+  if split == nil then return n, true end
+  if type(split) ~= "boolean" then
+    error("option split must be a boolean, not " .. type(split), 3)
+  end
+  return n, split
+end
+
+-- What the three have in common; called by a tail call, so that the caller's caller is the script.
+-- `finish` makes values of what C returns.
+local function send_batch(self, method, finish, messages, options, callback)
+  local n, split = check_batch(self, messages, options, "send_batch" .. method)
+  local batch = self.batch
+  local add, draft, bodies = batch.add, batch.new(), {}
+  for i = 1, n do
+    local message = messages[i]
+    if type(message) ~= "table" then
+      error(("messages[%d] must be a table, not %s"):format(i, type(message)), 2)
+    end
+    local body = message.body
+    bodies[i] = body
+    local ok, pending = add(body, message.topic, message, message.tags, message.keys,
+      message.properties, message.flag, message.wait, has_more(message), draft)
+    if not ok then return take(ok, pending) end
+  end
+  local send, shown = batch["send" .. method], messages[1]
+  local topic = shown and shown.topic
+  if options == nil then return finish(send(bodies, topic, shown, draft, split, callback)) end
+  local selector = options.selector
+  if selector ~= nil and method ~= "" then shown = copy_of(shown) end
+  return finish(send(bodies, topic, shown, draft, split, callback, nil, nil, nil, options,
+    options.timeout, options.attempt_timeout, options.retries, options.queue, selector,
+    options.arg))
+end
+
+--- Besides those of a send.
+---@class rocketmq.BatchOptions: rocketmq.SendOptions
+---@field split? boolean send several batches, in order, when one would be longer than
+--- `max_message_size`; default true. With false nothing is sent then.
+
+--- Sends messages of one topic in one request, to one queue, and waits until a broker has stored
+--- them. Each has its own id, result and error.
+---
+--- A message that is wrong in itself, or of another topic or `wait` than the first, lets nothing be
+--- sent: `nil, err`, which names it as `messages[3]`. Otherwise `results` has a result or false for each
+--- message, and `err` is nil when all are stored, else an error whose `failed[i]` is that of
+--- messages[i]. A selector is asked once for each request, with the batch's first message.
+---@param messages rocketmq.Message[]
+---@param options? rocketmq.BatchOptions
+---@return (rocketmq.Result|false)[]? results
+---@return rocketmq.Error? err
+function Producer:send_batch(messages, options)
+  return send_batch(self, "", take, messages, options)
+end
+
+--- Starts to send a batch and returns; the callback gets what `send_batch` returns. Waits for room as
+--- `send_async` does.
+---@param messages rocketmq.Message[]
+---@param options? rocketmq.BatchOptions may be left out before a callback
+---@param callback? fun(results: (rocketmq.Result|false)[]?, err: rocketmq.Error?)
+---@return true? ok
+---@return rocketmq.Error? err why the batch was not accepted
+function Producer:send_batch_async(messages, options, callback)
+  if callback == nil and type(options) == "function" then
+    options, callback = nil, options
+  end
+  if callback ~= nil and type(callback) ~= "function" then
+    error("send_batch_async: the callback must be a function, not " .. type(callback), 2)
+  end
+  return send_batch(self, "_async", accepted, messages, options, callback)
+end
+
+--- Sends a batch that no broker answers, and returns; see `send_oneway`.
+---@param messages rocketmq.Message[]
+---@param options? rocketmq.BatchOptions
+---@return true? ok
+---@return rocketmq.Error? err why the batch was not accepted
+function Producer:send_batch_oneway(messages, options)
+  return send_batch(self, "_oneway", accepted, messages, options)
+end
+
 --- The queues of a topic that can be sent to, sorted by broker and id.
 ---@param topic string
 ---@return rocketmq.Queue[]? queues
@@ -333,6 +440,7 @@ function M.new(settings)
     sender = native.sender(handle),
     async = async,
     oneway = oneway,
+    batch = native.batch_functions(handle),
     group = used.group,
     namesrv = used.namesrv,
     client_id = native.client_id(handle),

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "producer/carrier.h"
 #include "producer/core.h"
 #include "producer/policy.h"
 #include "select/chooser.h"
@@ -83,8 +84,7 @@ static void wait_for_route(rmq_send *send) {
 
 typedef struct topic_share {
   rmq_chooser *chooser;
-  size_t fixed_len;
-  char fixed[]; /* of rmq_send_fixed_encode */
+  rmq_buf fixed, fixed_of_batch; /* of rmq_send_fixed_encode */
 } topic_share;
 
 /* The header of a send as far as it is the same for the whole topic. */
@@ -97,26 +97,27 @@ static rmq_send_header fixed_header(const rmq_send *send) {
       .default_topic_queue_nums = (int32_t)producer->settings.default_topic_queue_nums,
       .unit_mode = producer->settings.unit_mode,
       .max_reconsume_times = -1,
+      .batch = send->carries,
   };
 }
 
 static topic_share *make_share(const rmq_send *send) {
   rmq_io *io = send->producer->io;
-  rmq_send_header header = fixed_header(send);
-  rmq_buf fixed = {0};
-  rmq_send_fixed_encode(&fixed, &header);
-  rmq_slice bytes = rmq_buf_slice(&fixed);
-  topic_share *share = rmq_alloc(sizeof *share + bytes.len);
+  topic_share *share = rmq_alloc_zero(1, sizeof *share);
   share->chooser = rmq_chooser_new(send->producer->faults, io->calls->random(io));
-  share->fixed_len = bytes.len;
-  if (bytes.ptr) memcpy(share->fixed, bytes.ptr, bytes.len);
-  rmq_buf_free(&fixed);
+  rmq_send_header header = fixed_header(send);
+  header.batch = false;
+  rmq_send_fixed_encode(&share->fixed, &header);
+  header.batch = true;
+  rmq_send_fixed_encode(&share->fixed_of_batch, &header);
   return share;
 }
 
 void rmq_send_drop_kept(void *kept) {
   topic_share *share = kept;
   rmq_chooser_free(share->chooser);
+  rmq_buf_free(&share->fixed);
+  rmq_buf_free(&share->fixed_of_batch);
   free(share);
 }
 
@@ -167,7 +168,7 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   const topic_share *share = share_of(send);
   rmq_send_header header = fixed_header(send);
   if (send->reconsume_times == 0 && send->max_reconsume_times == -1) {
-    header.fixed = rmq_slice_make(share->fixed, share->fixed_len);
+    header.fixed = rmq_buf_slice(send->carries ? &share->fixed_of_batch : &share->fixed);
   }
   header.reconsume_times = send->reconsume_times;
   header.max_reconsume_times = send->max_reconsume_times;
@@ -177,11 +178,16 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   header.sys_flag = send->sys_flag;
   header.properties = rmq_buf_slice(&send->properties);
   header.broker_name = rmq_slice_text(send->broker);
+  send->encoded = true;
+  int32_t flag = send->oneway ? RMQ_FLAG_ONEWAY : 0;
+  if (send->carries) {
+    rmq_carrier_encode(send, out, opaque, flag, &header);
+    return;
+  }
   rmq_slice body =
       rmq_pack_body(&send->pack, &send->producer->packer, send->body, &header.sys_flag);
-  send->encoded = true;
-  rmq_send_request_encode(out, producer->serialize, RMQ_SEND_MESSAGE_V2, opaque,
-                          send->oneway ? RMQ_FLAG_ONEWAY : 0, &header, body);
+  rmq_send_request_encode(out, producer->serialize, RMQ_SEND_MESSAGE_V2, opaque, flag, &header,
+                          body);
 }
 
 void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {

@@ -4,8 +4,7 @@
 
 /* Queues that the caller chooses, a selector in the end. */
 
-/* Lets it fail in a later event, because a send never ends from inside the call that starts it. */
-static void doom(rmq_send *send) {
+void rmq_send_doom(rmq_send *send) {
   rmq_producer *producer = send->producer;
   if (!send->failure.topic) {
     send->failure.topic = rmq_copy_text(send->topic->name, send->topic->name_len);
@@ -39,7 +38,7 @@ bool rmq_send_choose(rmq_send *send) {
   /* The process may have forked meanwhile: the send is gone then. */
   bool goes_on = producer->transport != NULL;
   if (goes_on && status == 0) keep_queue(send, &queue);
-  if (goes_on && status < 0) doom(send);
+  if (goes_on && status < 0) rmq_send_doom(send);
   rmq_publish_unref(publish);
   return goes_on && status == 0;
 }

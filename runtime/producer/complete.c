@@ -1,3 +1,4 @@
+#include "producer/carrier.h"
 #include "producer/core.h"
 
 /* The end of a send: exactly one for each. */
@@ -15,6 +16,10 @@ static void count(rmq_send *send, const rmq_completion *completion) {
 }
 
 void rmq_send_complete(rmq_send *send, const rmq_completion *completion) {
+  if (send->carries) {
+    rmq_carrier_complete(send, completion);
+    return;
+  }
   rmq_producer *producer = send->producer;
   send->phase = RMQ_PHASE_ENDED;
   rmq_link_remove(&send->link);
@@ -44,18 +49,20 @@ void rmq_send_fail(rmq_send *send) {
       .broker = rmq_slice_text(send->failure.broker),
       .attempts = send->attempts,
       .elapsed_us = send->failure.elapsed_us,
+      .index = send->index,
   };
   rmq_send_complete(send, &completion);
 }
 
 void rmq_send_fail_shutdown(rmq_send *send) {
-  bool maybe_stored = send->phase == RMQ_PHASE_ATTEMPT && send->encoded;
+  const rmq_send *maker = rmq_send_maker(send);
+  bool maybe_stored = maker->phase == RMQ_PHASE_ATTEMPT && maker->encoded;
   rmq_failure *failure = &send->failure;
+  rmq_send_withdraw(send);
   for (int i = 0; i < failure->n_tries; i++) {
     const rmq_try *earlier = &failure->tries[i];
     if (earlier->written && earlier->kind != RMQ_KIND_BROKER) maybe_stored = true;
   }
-  rmq_send_withdraw(send);
   rmq_failure_set(
       failure, RMQ_KIND_STATE, 0,
       "Sending to topic \"%s\" was cut short because producer \"%s\" shut down.%s",

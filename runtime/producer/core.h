@@ -16,6 +16,7 @@ typedef enum rmq_phase {
   RMQ_PHASE_ROUTE,   /* waits for the topic's route */
   RMQ_PHASE_ATTEMPT, /* `request` is with the transport */
   RMQ_PHASE_PAUSE,   /* `timer` starts the next attempt */
+  RMQ_PHASE_CARRIED, /* its carrier makes the attempts */
   RMQ_PHASE_DOOMED,  /* `timer` ends it with its failure: it failed where it must not end */
   RMQ_PHASE_ENDED    /* completed, or in the pool */
 } rmq_phase;
@@ -50,6 +51,7 @@ typedef struct rmq_send {
   int32_t reconsume_times;     /* 0 unless the topic is a %RETRY% one */
   int32_t max_reconsume_times; /* -1: not said */
   bool oneway;
+  bool carries;           /* it makes the attempts for `members`, and has no message of its own */
   rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
   rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
 
@@ -80,6 +82,17 @@ typedef struct rmq_send {
   rmq_send_reply kept;
   rmq_buf kept_texts; /* what `kept` points into, and the broker's name at its start */
   size_t kept_broker_len;
+
+  /* Batches, see carrier.h. */
+  struct rmq_send *carrier; /* of a member, while it is with one */
+  rmq_link member;          /* in its carrier's `members` */
+  size_t index;             /* its position among the messages of one call, from 0 */
+  size_t place;             /* its position in the batch of the last attempt */
+  size_t kept_place;        /* its position in the batch whose result is kept */
+  rmq_link members;         /* of a carrier, in the order in which they are sent */
+  size_t n_members;
+  size_t member_bytes; /* the lengths of their bodies */
+  size_t n_encoded;    /* how many there were in the last attempt */
 } rmq_send;
 
 typedef enum rmq_state {
@@ -123,6 +136,7 @@ struct rmq_producer {
 
   rmq_link flushes;    /* who waits for a flush */
   rmq_link queries;    /* who waits for the queues of a topic */
+  rmq_link drafts;     /* batches that are being put together */
   rmq_link calls;      /* requests under way that are no sends */
   rmq_link admins;     /* administrative calls under way */
   rmq_link enders;     /* who waits for the shutdown */
@@ -140,7 +154,15 @@ void rmq_producer_leave(rmq_producer *producer);
  * 0. */
 int rmq_producer_check_state(rmq_producer *producer);
 
-/* send.c: gives a send up where it stands, without completing it. */
+/* send.c: the parts of rmq_producer_send. All that return a status set `refusal`. */
+int rmq_send_check_topic(rmq_producer *producer, rmq_slice name);
+int rmq_send_check_queue(rmq_producer *producer, const rmq_send_options *options);
+/* Gives it an id, and all properties. */
+int rmq_send_write_properties(rmq_send *send, const rmq_message *message);
+void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_options *options,
+                     rmq_send_done *done, void *arg);
+void rmq_send_enlist(rmq_send *send); /* it is under way from now on */
+/* Gives a send up where it stands, without completing it. */
 void rmq_send_withdraw(rmq_send *send);
 /* Takes one out of the pool, gives one back, and releases one for good. */
 rmq_send *rmq_send_take(rmq_producer *producer);
@@ -149,6 +171,11 @@ void rmq_send_free(rmq_send *send);
 
 static inline rmq_mono rmq_send_now(const rmq_send *send) {
   return rmq_transport_now(send->producer->transport);
+}
+
+/* Who makes the attempts of a send: its carrier, or itself. */
+static inline rmq_send *rmq_send_maker(rmq_send *send) {
+  return send->carrier ? send->carrier : send;
 }
 
 /* True when the message may go to one queue only: given with the call, or chosen by its selector. */
@@ -173,6 +200,9 @@ void rmq_send_attempt_done(rmq_request *request, const rmq_outcome *outcome);
 /* choose.c: asks the caller for the queue, out of the topic's known ones. False when there is none:
  * the send fails later, never from inside. */
 bool rmq_send_choose(rmq_send *send);
+/* Lets a send fail with its failure in a later event: none ends from inside the call that starts
+ * it. */
+void rmq_send_doom(rmq_send *send);
 
 /* faults.c: whether brokers that do badly are avoided, so that attempts are to be noted. */
 bool rmq_producer_avoids(const rmq_producer *producer);
@@ -198,6 +228,13 @@ void rmq_send_end_with_success(rmq_send *send, rmq_send_status status, const rmq
 void rmq_send_end_with_kept(rmq_send *send);
 void rmq_send_end_failed(rmq_send *send);
 
+/* room.c: lets a send go on, or wait for room. */
+void rmq_send_begin(rmq_send *send, bool room);
+void rmq_send_enter_room(rmq_send *send);
+void rmq_send_stop_waiting(rmq_send *send);
+void rmq_send_end_without_room(rmq_send *send);
+bool rmq_producer_has_room_for(const rmq_producer *producer, size_t n, size_t bytes);
+int rmq_producer_refuse_overload(rmq_producer *producer);
 /* Starts what waits for room, as far as there is some. */
 void rmq_producer_admit(rmq_producer *producer);
 
@@ -207,6 +244,9 @@ bool rmq_producer_received(void *owner, const char *addr, const rmq_header *head
 /* flush.c: looks whether somebody has waited for the send that just completed. */
 void rmq_producer_check_flushes(rmq_producer *producer);
 void rmq_producer_drop_flushes(rmq_producer *producer);
+
+/* batch.c */
+void rmq_producer_drop_drafts(rmq_producer *producer);
 
 /* queues.c */
 void rmq_producer_fail_queries(rmq_producer *producer);

@@ -56,6 +56,26 @@ void rmq_failure_clear(rmq_failure *failure) {
 
 static char *copy(rmq_slice text) { return text.len ? rmq_copy_text(text.ptr, text.len) : NULL; }
 
+void rmq_failure_copy(rmq_failure *to, const rmq_failure *from) {
+  *to = *from;
+  to->message = (rmq_buf){0};
+  rmq_slice message = rmq_buf_slice(&from->message);
+  rmq_buf_bytes(&to->message, message.ptr, message.len);
+  to->topic = copy(rmq_slice_text(from->topic));
+  to->broker = copy(rmq_slice_text(from->broker));
+  to->addr = copy(rmq_slice_text(from->addr));
+  to->tries = NULL;
+  if (from->n_tries == 0) return;
+  to->tries = rmq_alloc_zero((size_t)from->n_tries, sizeof *to->tries);
+  for (int i = 0; i < from->n_tries; i++) {
+    const rmq_try *attempt = &from->tries[i];
+    to->tries[i] = *attempt;
+    to->tries[i].broker = copy(rmq_slice_text(attempt->broker));
+    to->tries[i].addr = copy(rmq_slice_text(attempt->addr));
+    to->tries[i].message = copy(rmq_slice_text(attempt->message));
+  }
+}
+
 void rmq_failure_try(rmq_failure *failure, rmq_kind kind, int32_t code, bool written,
                      rmq_slice broker, rmq_slice addr, rmq_slice message, int64_t elapsed_us) {
   size_t n = (size_t)failure->n_tries + 1;
@@ -80,6 +100,20 @@ void rmq_failure_set(rmq_failure *failure, rmq_kind kind, int32_t code, const ch
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   rmq_buf_text(&failure->message, text);
+}
+
+void rmq_failure_prefix(rmq_failure *failure, const char *format, ...) {
+  char text[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  rmq_buf message = {0};
+  rmq_slice rest = rmq_buf_slice(&failure->message);
+  rmq_buf_text(&message, text);
+  rmq_buf_bytes(&message, rest.ptr, rest.len);
+  rmq_buf_free(&failure->message);
+  failure->message = message;
 }
 
 /* What a person can do about a code that a broker refused with. */

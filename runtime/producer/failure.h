@@ -46,6 +46,8 @@ typedef struct rmq_failure {
 
 void rmq_failure_init(rmq_failure *failure);
 void rmq_failure_clear(rmq_failure *failure); /* releases what it holds; usable again */
+/* Makes `to`, which holds nothing, a copy with texts of its own. */
+void rmq_failure_copy(rmq_failure *to, const rmq_failure *from);
 
 /* Notes one attempt. Everything is copied; what is empty becomes NULL. */
 void rmq_failure_try(rmq_failure *failure, rmq_kind kind, int32_t code, bool written,
@@ -55,6 +57,10 @@ void rmq_failure_try(rmq_failure *failure, rmq_kind kind, int32_t code, bool wri
  * attempts stay. */
 void rmq_failure_set(rmq_failure *failure, rmq_kind kind, int32_t code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Puts words before the message: what it is about. */
+void rmq_failure_prefix(rmq_failure *failure, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Gathers the attempts into kind, code, broker, addr, maybe_stored (all those of the last attempt,
  * but maybe_stored of any) and a message that lists them and says what to do. */

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "producer/carrier.h"
 #include "producer/core.h"
 #include "producer/policy.h"
 #include "wire/codes.h"
@@ -144,6 +145,7 @@ static void keep_result(rmq_send *send, rmq_send_status status, const rmq_send_r
   send->kept.region_id = keep_text(texts, reply->region_id);
   send->kept_status = status;
   send->has_kept = true;
+  if (send->carries) rmq_carrier_keep_places(send);
 }
 
 /* True when another broker shall be asked to do better than "stored, but". */
@@ -158,6 +160,10 @@ static void stored(rmq_send *send, rmq_send_status status, const rmq_header *hea
   const char *missing = NULL;
   if (rmq_send_reply_decode(header, &reply, &missing) < 0) {
     unreadable(send, missing);
+    return;
+  }
+  if (send->carries && !rmq_carrier_fits(send, &reply)) {
+    unreadable(send, "msgId for each message");
     return;
   }
   if (!wants_better(send, status)) {

@@ -103,6 +103,7 @@ static void init_lists(rmq_producer *producer) {
   rmq_link_init(&producer->queries);
   rmq_link_init(&producer->calls);
   rmq_link_init(&producer->admins);
+  rmq_link_init(&producer->drafts);
   rmq_link_init(&producer->enders);
 }
 
@@ -143,6 +144,7 @@ static void tear_down(rmq_producer *producer) {
   rmq_producer_drop_queries(producer);
   rmq_producer_drop_calls(producer);
   rmq_producer_drop_admins(producer);
+  rmq_producer_drop_drafts(producer);
   rmq_producer_drop_flushes(producer);
   rmq_producer_drop_enders(producer);
   rmq_producer_stop_detector(producer);
@@ -153,6 +155,7 @@ static void tear_down(rmq_producer *producer) {
 }
 
 static void release(rmq_producer *producer) {
+  rmq_producer_drop_drafts(producer);
   while (!rmq_link_alone(&producer->pool)) {
     rmq_send_free(rmq_link_owner(producer->pool.next, rmq_send, link));
   }

@@ -108,6 +108,7 @@ typedef struct rmq_completion {
   const rmq_send_reply *reply; /* NULL for oneway and failures */
   int attempts;
   int64_t elapsed_us;
+  size_t index; /* which message of a batch it is, from 0; 0 for others */
 } rmq_completion;
 
 typedef void rmq_send_done(void *arg, const rmq_completion *completion);
@@ -128,6 +129,36 @@ const char *rmq_producer_client_id(const rmq_producer *producer);
  * any I/O, state, overload). */
 int rmq_producer_send(rmq_producer *producer, const rmq_message *message,
                       const rmq_send_options *options, rmq_send_done *done, void *arg);
+
+/* A batch that is being put together: messages of one topic that go to one queue in one request, or
+ * in several when they are too long for one. Each is a send of its own in all that concerns its
+ * id, its result, its counters and max_inflight. */
+typedef struct rmq_draft rmq_draft;
+
+/* Makes an empty one. It is to be sent or dropped, but may outlive the producer. */
+rmq_draft *rmq_draft_new(rmq_producer *producer);
+void rmq_draft_drop(rmq_draft *draft);
+size_t rmq_draft_count(const rmq_draft *draft);
+
+/* Adds a message; everything but the body is copied. Negative: the message cannot be in this batch,
+ * which is as it was before; rmq_producer_failure tells why, and names messages[i], counted from 1. A body
+ * that is too long is found by rmq_draft_send. */
+int rmq_draft_add(rmq_draft *draft, const rmq_message *message);
+
+typedef struct rmq_draft_options {
+  /* For every message. `choose` and `admitted` are called with the arg of `done`: the first for each
+   * request, the second when all requests have room. */
+  rmq_send_options send;
+  /* Too much for one request (max_message_size, max_inflight, max_inflight_bytes): send several, in
+   * order, and fail each message that fits into none; else nothing is sent. */
+  bool split;
+} rmq_draft_options;
+
+/* Sends it. 0, or 1 when some of it waits for room: `done` comes exactly once for each message,
+ * later, never from inside this call, and the draft is gone. Negative: nothing was started, the
+ * draft is as it was, and rmq_producer_failure tells why. */
+int rmq_draft_send(rmq_draft *draft, const rmq_draft_options *options, rmq_send_done *done,
+                   void *arg);
 
 /* True when a send with a body this long would not have to wait for room. */
 bool rmq_producer_has_room(const rmq_producer *producer, size_t body_len);

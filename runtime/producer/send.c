@@ -2,11 +2,12 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "producer/carrier.h"
 #include "producer/core.h"
 #include "producer/message.h"
 #include "producer/message_fields.h"
 
-/* The start of a send: checks, room, and the pool that sends come from. */
+/* The start of a send: checks, and the pool that sends come from. */
 
 enum { KEPT_PROPERTIES = 4096 }; /* a longer property buffer is not kept for the next send */
 
@@ -26,6 +27,8 @@ rmq_send *rmq_send_take(rmq_producer *producer) {
   send->phase = RMQ_PHASE_ENDED;
   rmq_link_init(&send->link);
   rmq_link_init(&send->room);
+  rmq_link_init(&send->member);
+  rmq_link_init(&send->members);
   rmq_timer_init(&send->timer, timer_due);
   rmq_failure_init(&send->failure);
   rmq_send_init_attempt(send);
@@ -61,7 +64,7 @@ void rmq_send_give_back(rmq_send *send) {
   rmq_buf_clear(&send->given);
   if (send->pack.bytes.data) rmq_pack_clear(&send->pack);
   if (send->has_kept) rmq_buf_free(&send->kept_texts);
-  send->has_kept = false;
+  send->has_kept = send->carries = false;
   if (failure_is_used(&send->failure)) rmq_failure_clear(&send->failure);
   if (producer->pooled >= (size_t)producer->settings.max_inflight) {
     rmq_send_free(send);
@@ -72,85 +75,12 @@ void rmq_send_give_back(rmq_send *send) {
   producer->pooled++;
 }
 
-/* ---- Room ---- */
-
-static bool has_room(const rmq_producer *producer, size_t body_len) {
-  const rmq_producer_stats *stats = &producer->stats;
-  return stats->inflight < (size_t)producer->settings.max_inflight &&
-         stats->inflight_bytes + body_len <= (size_t)producer->settings.max_inflight_bytes;
-}
-
-bool rmq_producer_has_room(const rmq_producer *producer, size_t body_len) {
-  /* Who comes later must not overtake those who wait. */
-  return rmq_link_alone(&producer->waiting) && has_room(producer, body_len);
-}
-
-static void enter_room(rmq_send *send) {
-  send->producer->stats.inflight++;
-  send->producer->stats.inflight_bytes += send->body.len;
-}
-
-static void wait_for_room(rmq_send *send) {
-  rmq_producer *producer = send->producer;
-  send->phase = RMQ_PHASE_ROOM;
-  producer->stats.waiting++;
-  rmq_link_append(&producer->waiting, &send->room);
-  rmq_transport_timer(producer->transport, &send->timer, send->deadline);
-}
-
-static void stop_waiting(rmq_send *send) {
-  rmq_link_remove(&send->room);
-  send->producer->stats.waiting--;
-  rmq_transport_timer_stop(send->producer->transport, &send->timer);
-}
-
-/* The send begins before anybody hears of its room: what that one sends comes later. */
-static void let_in(rmq_send *send) {
-  rmq_producer *producer = send->producer;
-  producer->entering = send;
-  rmq_send_go_on(send, false);
-  bool goes_on = producer->entering == send;
-  producer->entering = NULL;
-  if (!goes_on || !send->admitted) return;
-  rmq_admitted *admitted = send->admitted;
-  send->admitted = NULL;
-  admitted(send->arg);
-}
-
-void rmq_producer_admit(rmq_producer *producer) {
-  if (producer->admitting) return; /* the loop below goes on when this call returns */
-  if (producer->state == RMQ_STATE_PARTING) return; /* all that is left fails */
-  producer->admitting = true;
-  while (producer->transport && !rmq_link_alone(&producer->waiting)) {
-    rmq_send *send = rmq_link_owner(producer->waiting.next, rmq_send, room);
-    if (!has_room(producer, send->body.len)) break;
-    stop_waiting(send);
-    enter_room(send);
-    let_in(send);
-  }
-  producer->admitting = false;
-}
-
-static void end_without_room(rmq_send *send) {
-  rmq_producer *producer = send->producer;
-  int64_t ms = rmq_mono_diff_ms(send->deadline, send->started);
-  stop_waiting(send);
-  rmq_failure_set(
-      &send->failure, RMQ_KIND_TIMEOUT, 0,
-      "Sending to topic \"%s\" waited %lld ms for room: %zu sends with %zu bytes are under way "
-      "(max_inflight %lld, max_inflight_bytes %lld). Send slower, or raise the limits.",
-      send->topic->name, (long long)ms, producer->stats.inflight, producer->stats.inflight_bytes,
-      (long long)producer->settings.max_inflight, (long long)producer->settings.max_inflight_bytes);
-  enter_room(send); /* what completes leaves the room */
-  rmq_send_fail(send);
-}
-
 static void timer_due(rmq_timer *timer) {
   rmq_send *send = rmq_link_owner(timer, rmq_send, timer);
   rmq_producer *producer = send->producer;
   rmq_producer_enter(producer);
   if (send->phase == RMQ_PHASE_ROOM) {
-    end_without_room(send);
+    rmq_send_end_without_room(send);
   } else if (send->phase == RMQ_PHASE_PAUSE) {
     rmq_send_go_on(send, true);
   } else if (send->phase == RMQ_PHASE_DOOMED) {
@@ -163,8 +93,11 @@ void rmq_send_withdraw(rmq_send *send) {
   rmq_producer *producer = send->producer;
   switch (send->phase) {
     case RMQ_PHASE_ROOM:
-      stop_waiting(send);
-      enter_room(send); /* what completes leaves the room */
+      rmq_send_stop_waiting(send);
+      rmq_send_enter_room(send); /* what completes leaves the room */
+      break;
+    case RMQ_PHASE_CARRIED:
+      rmq_carrier_lose(send);
       break;
     case RMQ_PHASE_ROUTE:
       rmq_topic_leave(&send->waiter);
@@ -183,7 +116,7 @@ void rmq_send_withdraw(rmq_send *send) {
 
 /* ---- The start ---- */
 
-static int check_queue(rmq_producer *producer, const rmq_send_options *options) {
+int rmq_send_check_queue(rmq_producer *producer, const rmq_send_options *options) {
   if (options->broker.len == 0 || options->queue_id >= 0) return 0;
   rmq_failure_set(&producer->refusal, RMQ_KIND_MESSAGE, 0,
                   "queue id %d is negative; ids start at 0", options->queue_id);
@@ -191,20 +124,20 @@ static int check_queue(rmq_producer *producer, const rmq_send_options *options) 
 }
 
 /* A topic that is known was checked when it came. */
-static int check_topic(rmq_producer *producer, rmq_slice name) {
+int rmq_send_check_topic(rmq_producer *producer, rmq_slice name) {
   return rmq_routes_find(producer->routes, name) ? 0 : rmq_topic_check(name, &producer->refusal);
 }
 
-static int check(rmq_producer *producer, const rmq_message *message,
-                 const rmq_send_options *options) {
+static int check_all(rmq_producer *producer, const rmq_message *message,
+                     const rmq_send_options *options) {
   int status = rmq_producer_check_state(producer);
-  if (status == 0) status = check_topic(producer, message->topic);
+  if (status == 0) status = rmq_send_check_topic(producer, message->topic);
   if (status == 0) status = rmq_body_check(&producer->settings, message->body, &producer->refusal);
-  if (status == 0) status = check_queue(producer, options);
+  if (status == 0) status = rmq_send_check_queue(producer, options);
   return status;
 }
 
-static int write_properties(rmq_send *send, const rmq_message *message) {
+int rmq_send_write_properties(rmq_send *send, const rmq_message *message) {
   rmq_producer *producer = send->producer;
   rmq_wall wall = producer->io->calls->wall(producer->io);
   send->born_ms = wall.ms;
@@ -221,8 +154,15 @@ static int retries_of(const rmq_settings *settings, rmq_mode mode) {
                                       : settings->retry_times_when_send_failed);
 }
 
-static void set_up(rmq_send *send, const rmq_message *message, const rmq_send_options *options) {
-  const rmq_settings *settings = &send->producer->settings;
+void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_options *options,
+                     rmq_send_done *done, void *arg) {
+  rmq_producer *producer = send->producer;
+  const rmq_settings *settings = &producer->settings;
+  send->started = rmq_transport_now(producer->transport);
+  send->topic = rmq_routes_topic(producer->routes, message->topic);
+  rmq_topic_hold(send->topic, send->started);
+  send->done = done;
+  send->arg = arg;
   int64_t timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : settings->send_msg_timeout;
   send->body = message->body;
   rmq_pack_set(&send->pack, &send->producer->packer, message->body.len);
@@ -240,53 +180,33 @@ static void set_up(rmq_send *send, const rmq_message *message, const rmq_send_op
     rmq_buf_bytes(&send->given, options->broker.ptr, options->broker.len);
     rmq_buf_u8(&send->given, 0);
   }
+  send->index = 0;
   send->attempts = send->pauses = 0;
   send->asked_anew = send->encoded = send->chosen = send->came_back = false;
   send->broker = send->addr = NULL;
 }
 
-static int refuse_overload(rmq_producer *producer) {
-  rmq_failure_set(
-      &producer->refusal, RMQ_KIND_OVERLOAD, 0,
-      "%zu sends with %zu bytes are under way (max_inflight %lld, max_inflight_bytes %lld); "
-      "wait until some have completed",
-      producer->stats.inflight, producer->stats.inflight_bytes,
-      (long long)producer->settings.max_inflight, (long long)producer->settings.max_inflight_bytes);
-  return RMQ_EOVERLOAD;
-}
-
-/* Lets a send that was set up begin. */
-static void begin(rmq_send *send, bool room) {
+void rmq_send_enlist(rmq_send *send) {
   rmq_producer *producer = send->producer;
   send->number = ++producer->numbers;
   producer->stats.sent++;
   rmq_link_append(&producer->active, &send->link);
-  if (room) {
-    enter_room(send);
-    rmq_send_go_on(send, false);
-  } else {
-    wait_for_room(send);
-  }
 }
 
 int rmq_producer_send(rmq_producer *producer, const rmq_message *message,
                       const rmq_send_options *options, rmq_send_done *done, void *arg) {
-  int status = check(producer, message, options);
+  int status = check_all(producer, message, options);
   if (status < 0) return status;
   bool room = rmq_producer_has_room(producer, message->body.len);
   rmq_send *send = rmq_send_take(producer);
-  status = write_properties(send, message);
-  if (status == 0 && !room && !options->may_wait) status = refuse_overload(producer);
+  status = rmq_send_write_properties(send, message);
+  if (status == 0 && !room && !options->may_wait) status = rmq_producer_refuse_overload(producer);
   if (status < 0) {
     rmq_send_give_back(send);
     return status;
   }
-  send->started = rmq_transport_now(producer->transport);
-  send->topic = rmq_routes_topic(producer->routes, message->topic);
-  rmq_topic_hold(send->topic, send->started);
-  send->done = done;
-  send->arg = arg;
-  set_up(send, message, options);
-  begin(send, room);
+  rmq_send_set_up(send, message, options, done, arg);
+  rmq_send_enlist(send);
+  rmq_send_begin(send, room);
   return 0;
 }

@@ -52,9 +52,10 @@ static void parted(void *arg) {
 static void fail_the_rest(rmq_producer *producer) {
   while (producer->transport && !rmq_link_alone(&producer->active)) {
     rmq_send *send = rmq_link_owner(producer->active.next, rmq_send, link);
-    if (send->has_kept) {
-      rmq_send_withdraw(send);
-      rmq_send_end_with_kept(send);
+    rmq_send *maker = rmq_send_maker(send);
+    if (maker->has_kept) {
+      rmq_send_withdraw(maker);
+      rmq_send_end_with_kept(maker);
       continue;
     }
     producer->undelivered++;

@@ -23,6 +23,12 @@ static const char *const option_fields[] = {
     "timeout", "attempt_timeout", "retries", "queue", "selector", "arg", NULL};
 static const rmq_names option_names = {"option", "the send's options", option_fields};
 
+static const char *const batch_option_fields[] = {
+    "timeout", "attempt_timeout", "retries", "queue", "selector", "arg", "split", NULL};
+static const rmq_names batch_option_names = {"option", "the send's options", batch_option_fields};
+
+static const rmq_send_options no_options = {.mode = RMQ_MODE_SYNC, .retries = -1, .may_wait = true};
+
 static const char *const queue_fields[] = {"topic", "broker", "id", NULL};
 static const rmq_names queue_names = {"field", "option queue", queue_fields};
 
@@ -65,6 +71,25 @@ static rmq_slice read_text(lua_State *L, int index, const char *name) {
   return text;
 }
 
+/* What a field of the message is called, on top of the stack. */
+static const char *push_name(lua_State *L, const rmq_arguments *arguments, const char *field) {
+  if (arguments->member == 0) return lua_pushfstring(L, "%s of the message", field);
+  return lua_pushfstring(L, "messages[%d].%s", arguments->member, field);
+}
+
+static int wrong_field(lua_State *L, const rmq_arguments *arguments, const char *field,
+                       const char *wanted, int index) {
+  const char *given = luaL_typename(L, index);
+  return rmq_lua_raise(L, "%s must be %s, not %s", push_name(L, arguments, field), wanted, given);
+}
+
+static rmq_slice read_message_text(lua_State *L, const rmq_arguments *arguments, int index,
+                                   const char *field) {
+  int type = lua_type(L, index);
+  if (type != LUA_TSTRING && type != LUA_TNIL) wrong_field(L, arguments, field, "a string", index);
+  return read_text(L, index, field);
+}
+
 /* --- Keys and properties --- */
 
 /* Room for one more in a list of `count`. What one huge message needed is not kept. */
@@ -89,12 +114,13 @@ static void add_key(rmq_arguments *arguments, size_t count, rmq_slice key) {
 }
 
 /* An item of the list at `index`, which is the message's `field`. */
-static rmq_slice listed_text(lua_State *L, int index, const char *field, int i) {
+static rmq_slice listed_text(lua_State *L, const rmq_arguments *arguments, int index,
+                             const char *field, int i) {
   lua_rawgeti(L, index, i);
   if (lua_type(L, -1) != LUA_TSTRING) {
     char name[48];
-    snprintf(name, sizeof name, "%s[%d] of the message", field, i);
-    wrong_type(L, name, "a string", -1);
+    snprintf(name, sizeof name, "%s[%d]", field, i);
+    wrong_field(L, arguments, name, "a string", -1);
   }
   rmq_slice text;
   text.ptr = lua_tolstring(L, -1, &text.len);
@@ -118,16 +144,16 @@ static int check_listed_key(rmq_arguments *arguments, int i, rmq_slice key) {
 }
 
 /* What is no item of the list would be lost without a word: {id = "1"} is no list of keys. */
-static void check_is_list(lua_State *L, int index, const char *field, int n) {
+static void check_is_list(lua_State *L, const rmq_arguments *arguments, int index,
+                          const char *field, int n) {
   lua_pushnil(L);
   while (lua_next(L, index)) {
     lua_pop(L, 1);
     double at = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
     if (at >= 1 && at <= n && floor(at) == at) continue;
-    rmq_lua_raise(L,
-                  "%s of the message must be a string or a list of strings, not a table with a "
-                  "%s as its key",
-                  field, luaL_typename(L, -1));
+    const char *key = luaL_typename(L, -1);
+    rmq_lua_raise(L, "%s must be a string or a list of strings, not a table with a %s as its key",
+                  push_name(L, arguments, field), key);
   }
 }
 
@@ -135,14 +161,14 @@ static int read_keys(lua_State *L, rmq_arguments *arguments, rmq_message *messag
   int type = lua_type(L, RMQ_ARG_KEYS);
   if (type == LUA_TNIL) return 0;
   if (type != LUA_TTABLE) {
-    rmq_slice key = read_text(L, RMQ_ARG_KEYS, "keys of the message");
+    rmq_slice key = read_message_text(L, arguments, RMQ_ARG_KEYS, "keys");
     add_key(arguments, 0, key);
     message->n_keys = key.len > 0;
   } else {
     size_t n = lua_objlen(L, RMQ_ARG_KEYS);
-    check_is_list(L, RMQ_ARG_KEYS, "keys", (int)n);
+    check_is_list(L, arguments, RMQ_ARG_KEYS, "keys", (int)n);
     for (size_t i = 0; i < n; i++) {
-      rmq_slice key = listed_text(L, RMQ_ARG_KEYS, "keys", (int)i + 1);
+      rmq_slice key = listed_text(L, arguments, RMQ_ARG_KEYS, "keys", (int)i + 1);
       if (check_listed_key(arguments, (int)i + 1, key) < 0) return RMQ_EINVAL;
       add_key(arguments, i, key);
     }
@@ -152,25 +178,28 @@ static int read_keys(lua_State *L, rmq_arguments *arguments, rmq_message *messag
   return 0;
 }
 
-static int wrong_property(lua_State *L) {
+static int wrong_property(lua_State *L, const rmq_arguments *arguments) {
+  const char *name = luaL_typename(L, -2), *value = luaL_typename(L, -1);
   if (lua_type(L, -2) != LUA_TSTRING) {
-    return rmq_lua_raise(L, "the names in properties of the message must be strings, not %s",
-                         luaL_typename(L, -2));
+    return rmq_lua_raise(L, "the names in %s must be strings, not %s",
+                         push_name(L, arguments, "properties"), name);
   }
-  return rmq_lua_raise(L, "properties.%s of the message must be a string, not %s; use tostring",
-                       lua_tostring(L, -2), luaL_typename(L, -1));
+  const char *field = lua_pushfstring(L, "properties.%s", lua_tostring(L, -2));
+  return rmq_lua_raise(L, "%s must be a string, not %s; use tostring",
+                       push_name(L, arguments, field), value);
 }
 
 static void read_properties(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
   int type = lua_type(L, RMQ_ARG_PROPERTIES);
   if (type == LUA_TNIL) return;
   if (type != LUA_TTABLE) {
-    wrong_type(L, "properties of the message", "a table of strings", RMQ_ARG_PROPERTIES);
+    wrong_field(L, arguments, "properties", "a table of strings", RMQ_ARG_PROPERTIES);
   }
   size_t n = 0;
   lua_pushnil(L);
   while (lua_next(L, RMQ_ARG_PROPERTIES)) {
-    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING) wrong_property(L);
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+      wrong_property(L, arguments);
     arguments->properties =
         room(arguments->properties, &arguments->properties_cap, n, sizeof *arguments->properties);
     rmq_field *field = &arguments->properties[n++];
@@ -192,7 +221,7 @@ static bool is_whole(double value, double min, double max) {
 static int read_flag(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
   int type = lua_type(L, RMQ_ARG_FLAG);
   if (type == LUA_TNIL) return 0;
-  if (type != LUA_TNUMBER) wrong_type(L, "flag of the message", "a number", RMQ_ARG_FLAG);
+  if (type != LUA_TNUMBER) wrong_field(L, arguments, "flag", "a number", RMQ_ARG_FLAG);
   double value = lua_tonumber(L, RMQ_ARG_FLAG);
   if (!is_whole(value, INT32_MIN, INT32_MAX)) {
     char sentence[128];
@@ -204,12 +233,12 @@ static int read_flag(lua_State *L, rmq_arguments *arguments, rmq_message *messag
   return 0;
 }
 
-static void read_wait(lua_State *L, rmq_message *message) {
+static void read_wait(lua_State *L, const rmq_arguments *arguments, rmq_message *message) {
   int type = lua_type(L, RMQ_ARG_WAIT);
   if (type == LUA_TBOOLEAN) {
     message->wait = lua_toboolean(L, RMQ_ARG_WAIT);
   } else if (type != LUA_TNIL) {
-    wrong_type(L, "wait of the message", "a boolean", RMQ_ARG_WAIT);
+    wrong_field(L, arguments, "wait", "a boolean", RMQ_ARG_WAIT);
   }
 }
 
@@ -280,11 +309,7 @@ static int read_delay(lua_State *L, rmq_arguments *arguments, rmq_message *messa
   for (size_t i = 0; i < sizeof delays / sizeof delays[0]; i++) {
     const char *field = delays[i].field;
     if (!push_field(L, field)) continue;
-    if (lua_type(L, -1) != LUA_TNUMBER) {
-      char name[40];
-      snprintf(name, sizeof name, "%s of the message", field);
-      wrong_type(L, name, "a number", -1);
-    }
+    if (lua_type(L, -1) != LUA_TNUMBER) wrong_field(L, arguments, field, "a number", -1);
     if (given) return refuse_two_delays(arguments, given, field);
     double value = lua_tonumber(L, -1);
     if (!is_whole(value, -most, most)) {
@@ -304,9 +329,9 @@ static int read_delay(lua_State *L, rmq_arguments *arguments, rmq_message *messa
 }
 
 /* Stays on the stack: what an __index gives is anchored nowhere else. */
-static rmq_slice read_text_field(lua_State *L, const char *field, const char *name) {
+static rmq_slice read_text_field(lua_State *L, const rmq_arguments *arguments, const char *field) {
   if (!push_field(L, field)) return (rmq_slice){NULL, 0};
-  return read_text(L, lua_gettop(L), name);
+  return read_message_text(L, arguments, lua_gettop(L), field);
 }
 
 static void read_light_queues(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
@@ -315,13 +340,13 @@ static void read_light_queues(lua_State *L, rmq_arguments *arguments, rmq_messag
   size_t n = 0;
   if (lua_type(L, index) == LUA_TTABLE) {
     size_t count = lua_objlen(L, index);
-    check_is_list(L, index, "lmq", (int)count);
+    check_is_list(L, arguments, index, "lmq", (int)count);
     for (; n < count; n++) {
-      rmq_slice name = listed_text(L, index, "lmq", (int)n + 1);
+      rmq_slice name = listed_text(L, arguments, index, "lmq", (int)n + 1);
       add_text(&arguments->lmq, &arguments->lmq_cap, n, name);
     }
   } else {
-    rmq_slice name = read_text(L, index, "lmq of the message");
+    rmq_slice name = read_message_text(L, arguments, index, "lmq");
     add_text(&arguments->lmq, &arguments->lmq_cap, 0, name);
     n = 1;
   }
@@ -332,8 +357,8 @@ static void read_light_queues(lua_State *L, rmq_arguments *arguments, rmq_messag
 static int read_more(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
   luaL_checkstack(L, 8, NULL);
   if (read_delay(L, arguments, message) < 0) return RMQ_EINVAL;
-  message->sharding_key = read_text_field(L, "sharding_key", "sharding_key of the message");
-  message->buyer_id = read_text_field(L, "buyer_id", "buyer_id of the message");
+  message->sharding_key = read_text_field(L, arguments, "sharding_key");
+  message->buyer_id = read_text_field(L, arguments, "buyer_id");
   read_light_queues(L, arguments, message);
   return 0;
 }
@@ -392,10 +417,18 @@ static int read_queue(lua_State *L, rmq_arguments *arguments, const rmq_message 
 
 /* --- All of it --- */
 
-static void look_for_unknown_names(lua_State *L, rmq_arguments *arguments, bool has_options) {
+static bool shall_look(rmq_arguments *arguments) {
   uint64_t n = arguments->sends++;
-  if (n >= LOOK_AT_FIRST && n % LOOK_AT_EACH != 0 && !arguments->always_look) return;
-  rmq_names_check(L, &message_names, RMQ_ARG_MESSAGE);
+  return n < LOOK_AT_FIRST || n % LOOK_AT_EACH == 0 || arguments->always_look;
+}
+
+static void look_for_unknown_names(lua_State *L, rmq_arguments *arguments, bool has_options) {
+  if (!shall_look(arguments)) return;
+  int top = lua_gettop(L);
+  rmq_names names = message_names;
+  if (arguments->member) names.where = lua_pushfstring(L, "messages[%d]", arguments->member);
+  rmq_names_check(L, &names, RMQ_ARG_MESSAGE);
+  lua_settop(L, top);
   if (has_options) rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
 }
 
@@ -425,19 +458,19 @@ static int read_options(lua_State *L, rmq_arguments *arguments, const rmq_messag
 }
 
 /* An empty table is as good as none, as it is for keys. */
-static rmq_slice read_tags(lua_State *L) {
+static rmq_slice read_tags(lua_State *L, const rmq_arguments *arguments) {
   if (lua_type(L, RMQ_ARG_TAGS) == LUA_TTABLE) {
     lua_pushnil(L);
     if (!lua_next(L, RMQ_ARG_TAGS)) return (rmq_slice){NULL, 0};
   }
-  return read_text(L, RMQ_ARG_TAGS, "tags of the message");
+  return read_message_text(L, arguments, RMQ_ARG_TAGS, "tags");
 }
 
 /* What a message may have besides topic and body. */
 static int read_rest(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
-  message->tags = read_tags(L);
+  message->tags = read_tags(L, arguments);
   read_properties(L, arguments, message);
-  read_wait(L, message);
+  read_wait(L, arguments, message);
   if (read_keys(L, arguments, message) < 0) return RMQ_EINVAL;
   return read_flag(L, arguments, message);
 }
@@ -457,12 +490,36 @@ bool rmq_arguments_have_selector(lua_State *L, int last) {
   return last >= RMQ_ARG_SELECTOR && !lua_isnil(L, RMQ_ARG_SELECTOR);
 }
 
-int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
-                       rmq_send_options *options) {
+static int read_message(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
+                        rmq_send_options *options) {
   look_for_unknown_names(L, arguments, last >= RMQ_ARG_OPTIONS);
   *message = (rmq_message){.wait = true};
-  *options = (rmq_send_options){.mode = RMQ_MODE_SYNC, .retries = -1, .may_wait = true};
-  message->body = read_text(L, RMQ_ARG_BODY, "body of the message");
-  message->topic = read_text(L, RMQ_ARG_TOPIC, "topic of the message");
+  *options = no_options;
+  message->body = read_message_text(L, arguments, RMQ_ARG_BODY, "body");
+  message->topic = read_message_text(L, arguments, RMQ_ARG_TOPIC, "topic");
   return read_all(L, last, arguments, message, options);
+}
+
+int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
+                       rmq_send_options *options) {
+  arguments->member = 0;
+  return read_message(L, last, arguments, message, options);
+}
+
+int rmq_arguments_read_member(lua_State *L, int number, rmq_arguments *arguments,
+                              rmq_message *message) {
+  rmq_send_options none;
+  arguments->member = number;
+  int status = read_message(L, RMQ_ARG_MORE, arguments, message, &none);
+  if (status < 0) rmq_failure_prefix(&arguments->refusal, "messages[%d]: ", number);
+  return status;
+}
+
+int rmq_arguments_read_batch(lua_State *L, int last, rmq_arguments *arguments, rmq_slice topic,
+                             rmq_send_options *options) {
+  rmq_message message = {.topic = topic};
+  *options = no_options;
+  if (last < RMQ_ARG_OPTIONS) return 0;
+  if (shall_look(arguments)) rmq_names_check(L, &batch_option_names, RMQ_ARG_OPTIONS);
+  return read_options(L, arguments, &message, options);
 }

@@ -35,6 +35,7 @@ typedef struct rmq_arguments {
   size_t properties_cap;
   rmq_slice *lmq;
   size_t lmq_cap;
+  int member;                 /* the number of the batch's message that is read; 0: a lone one */
   uint64_t sends;             /* how many messages were read */
   bool always_look;           /* look for unknown names in every message, not in samples */
   const rmq_setting *time;    /* the setting whose upper bound holds for times in options */
@@ -52,6 +53,15 @@ void rmq_arguments_free(rmq_arguments *arguments);
  * looked at. May leave values on top of the stack, to which slices point. */
 int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
                        rmq_send_options *options);
+
+/* The same for a message of a batch, which has no options; errors name it as messages[number]. */
+int rmq_arguments_read_member(lua_State *L, int number, rmq_arguments *arguments,
+                              rmq_message *message);
+
+/* The same for the options of a batch, whose other positions mean something else. `topic` is that of
+ * its messages. */
+int rmq_arguments_read_batch(lua_State *L, int last, rmq_arguments *arguments, rmq_slice topic,
+                             rmq_send_options *options);
 
 /* True when the options that were read have a selector. */
 bool rmq_arguments_have_selector(lua_State *L, int last);

@@ -1,34 +1,12 @@
 #include "script/lua_failure.h"
 
 #include <lauxlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 
-static char *copy_text(const char *text) { return text ? rmq_copy_text(text, strlen(text)) : NULL; }
-
 rmq_failure *rmq_lua_copy_failure(const rmq_failure *failure) {
   rmq_failure *copy = rmq_alloc(sizeof *copy);
-  rmq_failure_init(copy);
-  copy->kind = failure->kind;
-  copy->code = failure->code;
-  rmq_slice message = rmq_buf_slice(&failure->message);
-  rmq_buf_bytes(&copy->message, message.ptr, message.len);
-  copy->topic = copy_text(failure->topic);
-  copy->broker = copy_text(failure->broker);
-  copy->addr = copy_text(failure->addr);
-  copy->maybe_stored = failure->maybe_stored;
-  copy->elapsed_us = failure->elapsed_us;
-  if (failure->n_tries == 0) return copy;
-  copy->tries = rmq_alloc_zero((size_t)failure->n_tries, sizeof *copy->tries);
-  copy->n_tries = failure->n_tries;
-  for (int i = 0; i < failure->n_tries; i++) {
-    const rmq_try *from = &failure->tries[i];
-    copy->tries[i] = *from;
-    copy->tries[i].broker = copy_text(from->broker);
-    copy->tries[i].addr = copy_text(from->addr);
-    copy->tries[i].message = copy_text(from->message);
-  }
+  rmq_failure_copy(copy, failure);
   return copy;
 }
 

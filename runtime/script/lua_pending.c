@@ -34,6 +34,7 @@ void rmq_pendings_free(rmq_pendings *all) {
   for (size_t i = 0; i < all->n_blocks; i++) {
     for (int j = 0; j < BLOCK; j++) {
       drop_failure(&all->blocks[i][j]);
+      free(all->blocks[i][j].parts);
       rmq_buf_free(&all->blocks[i][j].bytes);
     }
     free(all->blocks[i]);
@@ -54,6 +55,8 @@ rmq_pending *rmq_pending_take(rmq_pendings *all, rmq_task *task) {
 
 void rmq_pending_put_back(rmq_pending *pending) {
   drop_failure(pending);
+  free(pending->parts);
+  pending->parts = NULL;
   rmq_buf_clear(&pending->bytes);
   rmq_buf_trim(&pending->bytes, KEPT_BYTES);
   pending->state = RMQ_PENDING_FREE;
@@ -140,6 +143,12 @@ void rmq_pending_counted(void *arg, size_t count) {
   rmq_task_wake(pending->task, true, pending);
 }
 
+void rmq_pending_gathered(rmq_pending *pending, rmq_pending **parts, size_t n) {
+  pending->state = RMQ_PENDING_PARTS;
+  pending->parts = parts;
+  pending->count = n;
+}
+
 static rmq_slice next_text(rmq_cursor *cursor) {
   uint32_t len = rmq_cursor_u32(cursor);
   return rmq_cursor_bytes(cursor, len);
@@ -169,6 +178,45 @@ static void push_result(lua_State *L, rmq_pending *pending) {
   }
 }
 
+/* The error of a batch of which some failed: the first failure's, with all of them in the table on
+ * top of the stack as `failed`. */
+static void push_summary(lua_State *L, const rmq_failure *first, size_t n_failed, size_t n) {
+  rmq_failure summary;
+  rmq_failure_copy(&summary, first);
+  rmq_failure_prefix(&summary, "%zu of %zu messages failed; the first: ", n_failed, n);
+  rmq_lua_push_failure(L, &summary, (rmq_slice){NULL, 0});
+  rmq_failure_clear(&summary);
+  lua_insert(L, -2);
+  lua_setfield(L, -2, "failed");
+}
+
+/* Pushes the list of results, with false for what failed, and the error or nil. */
+static void push_parts(lua_State *L, const rmq_pending *pending) {
+  const rmq_failure *first = NULL;
+  size_t n_failed = 0;
+  lua_createtable(L, (int)pending->count, 0);
+  lua_newtable(L);
+  for (size_t i = 0; i < pending->count; i++) {
+    rmq_pending *part = pending->parts[i];
+    if (part->state == RMQ_PENDING_FAILURE) {
+      rmq_lua_push_failure(L, part->failure, rmq_buf_slice(&part->bytes));
+      lua_rawseti(L, -2, (int)i + 1);
+      lua_pushboolean(L, false);
+      if (n_failed++ == 0) first = part->failure;
+    } else {
+      push_result(L, part);
+    }
+    lua_rawseti(L, -3, (int)i + 1);
+  }
+  if (first) {
+    push_summary(L, first, n_failed, pending->count);
+  } else {
+    lua_pop(L, 1);
+    lua_pushnil(L);
+  }
+  for (size_t i = 0; i < pending->count; i++) rmq_pending_put_back(pending->parts[i]);
+}
+
 static int take(lua_State *L) {
   rmq_pending *pending = lua_touserdata(L, 2);
   if (!pending) return luaL_error(L, "what is to be taken has not come");
@@ -179,6 +227,10 @@ static int take(lua_State *L) {
       break;
     case RMQ_PENDING_QUEUES:
       push_queues(L, pending);
+      break;
+    case RMQ_PENDING_PARTS:
+      push_parts(L, pending);
+      values = 2;
       break;
     case RMQ_PENDING_COUNT:
       lua_pushnumber(L, (double)pending->count);

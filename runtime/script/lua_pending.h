@@ -17,6 +17,7 @@ typedef enum rmq_pending_state {
   RMQ_PENDING_RESULT, /* `completion` is the result, or `bytes` is it, see lua_result.h */
   RMQ_PENDING_QUEUES, /* `bytes` is the topic's length, the topic, then broker and id of each */
   RMQ_PENDING_COUNT,  /* `count` is the answer */
+  RMQ_PENDING_PARTS,  /* `parts` are the results and failures of `count` messages */
   RMQ_PENDING_FAILURE /* `failure`; `bytes` is the message id, or nothing */
 } rmq_pending_state;
 
@@ -29,6 +30,7 @@ typedef struct rmq_pending {
   const rmq_completion *completion; /* while rmq_pending_sent is called with it, else NULL */
   rmq_buf bytes;
   rmq_failure *failure;
+  struct rmq_pending **parts; /* each noted, none waited for; owned */
   size_t count;
 } rmq_pending;
 
@@ -56,6 +58,9 @@ void rmq_pending_counted(void *arg, size_t count);
 /* Writes a completion into one that no task waits with; take makes values of it later. */
 void rmq_pending_note(rmq_pending *pending, const rmq_completion *completion);
 
+/* Makes it the end of a batch: `parts` (from malloc) is its own from here on. */
+void rmq_pending_gathered(rmq_pending *pending, rmq_pending **parts, size_t n);
+
 /* Ends a function at once with a failure: pushes what take makes of it what it would have made
  * later, and returns how many values that are. Whatever is wrong, the error names the topic that
  * the call was about; it may be empty. */
@@ -68,7 +73,8 @@ void rmq_pending_fail(rmq_pending *pending, const rmq_failure *failure);
 /* For rmq_pending_listed: the topic that was asked for. */
 void rmq_pending_set_topic(rmq_pending *pending, rmq_slice topic);
 
-/* The Lua function take(ok, pending): (result), (list of queues), (count) or (nil, error). Upvalue
+/* The Lua function take(ok, pending): (result), (list of queues), (count), (list of results and falses,
+ * error or nil) or (nil, error). Upvalue
  * 1 is the metatable of results. The pending is free afterwards. */
 int rmq_lua_pending_open(lua_State *L); /* pushes it */
 

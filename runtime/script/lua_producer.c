@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "net/uv/uv_io.h"
 #include "script/lua_arguments.h"
+#include "script/lua_batch.h"
 #include "script/lua_failure.h"
 #include "script/lua_names.h"
 #include "script/lua_producer_parts.h"
@@ -233,6 +234,60 @@ static int producer_later_senders(lua_State *L) {
   return 2;
 }
 
+/* --- Batches --- */
+
+static rmq_lua_producer *of_upvalue(lua_State *L) {
+  rmq_lua_producer *p = *(rmq_lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
+  if (!p) refuse_collected(L);
+  return p;
+}
+
+static int producer_new_draft(lua_State *L) {
+  return rmq_lua_batch_new(L, of_upvalue(L)->producer);
+}
+
+static int producer_add_to_draft(lua_State *L) {
+  return rmq_lua_batch_add(L, &of_upvalue(L)->sends);
+}
+
+static int producer_send_batch(lua_State *L) {
+  rmq_lua_producer *p = of_upvalue(L);
+  if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "send_batch");
+  rmq_lua_producer_refresh_time(p);
+  return rmq_lua_batch_send(L, &p->sends, RMQ_MODE_SYNC);
+}
+
+static int producer_send_batch_async(lua_State *L) {
+  rmq_lua_producer *p = of_upvalue(L);
+  rmq_lua_producer_refresh_time(p);
+  return rmq_lua_batch_send(L, &p->sends, RMQ_MODE_ASYNC);
+}
+
+static int producer_send_batch_oneway(lua_State *L) {
+  rmq_lua_producer *p = of_upvalue(L);
+  rmq_lua_producer_refresh_time(p);
+  return rmq_lua_batch_send(L, &p->sends, RMQ_MODE_ONEWAY);
+}
+
+/* batch_functions(producer): a table of the functions that make, fill and send a draft. */
+static int producer_batch_functions(lua_State *L) {
+  static const luaL_Reg functions[] = {{"new", producer_new_draft},
+                                       {"add", producer_add_to_draft},
+                                       {"send", producer_send_batch},
+                                       {"send_async", producer_send_batch_async},
+                                       {"send_oneway", producer_send_batch_oneway},
+                                       {NULL, NULL}};
+  check_box(L);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  for (const luaL_Reg *at = functions; at->name; at++) {
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, at->func, 1);
+    lua_setfield(L, -2, at->name);
+  }
+  return 1;
+}
+
 /* queues(producer, topic) */
 static int producer_queues(lua_State *L) {
   rmq_lua_producer *p = rmq_lua_producer_check(L);
@@ -407,6 +462,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
   static const luaL_Reg functions[] = {{"new", producer_new},
                                        {"sender", producer_sender},
                                        {"later_senders", producer_later_senders},
+                                       {"batch_functions", producer_batch_functions},
                                        {"queues", producer_queues},
                                        {"flush", producer_flush},
                                        {"shutdown", producer_shutdown},
@@ -420,6 +476,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
                                        {"error_metatable", error_metatable},
                                        {NULL, NULL}};
   rmq_lua_results_open(L);
+  rmq_lua_batch_open(L);
   if (luaL_newmetatable(L, "rocketmq.producer")) {
     lua_pushcfunction(L, producer_gc);
     lua_setfield(L, -2, "__gc");

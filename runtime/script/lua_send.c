@@ -9,29 +9,14 @@
 /* Blocks are never moved, because the core holds pointers into them. */
 enum { BLOCK = 32, COPIED_BODY = 4096 };
 
-/* What a slot has room for, one field each. */
-enum { CALLBACK, BODY, SELECTOR, MESSAGE, ARG, FIELDS };
-
-struct rmq_lua_send {
-  rmq_lua_sends *all;
-  rmq_lua_send *next; /* while it is free */
-  int slot;           /* the number of its first field */
-  unsigned kept;      /* one bit for each field that holds something */
-  bool oneway;
-  bool holds;           /* keeps the process going until its callback has been called */
-  rmq_task *entering;   /* waits for room */
-  rmq_pending *pending; /* of a send that is waited for, else NULL */
-  rmq_buf body;         /* a copy */
-};
-
 /* --- Slots --- */
 
 /* Fields that are there already can be set later without memory. */
 static void make_slots(lua_State *L, rmq_lua_sends *all) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
-  for (int i = BLOCK * FIELDS; i > 0; i--) {
+  for (int i = BLOCK * RMQ_KEPT_FIELDS; i > 0; i--) {
     lua_pushboolean(L, false);
-    lua_rawseti(L, -2, all->n_slots * FIELDS + BLOCK * FIELDS - i + 1);
+    lua_rawseti(L, -2, all->n_slots * RMQ_KEPT_FIELDS + BLOCK * RMQ_KEPT_FIELDS - i + 1);
   }
   lua_pop(L, 1);
 }
@@ -43,14 +28,14 @@ static void add_block(lua_State *L, rmq_lua_sends *all) {
   all->blocks[all->n_blocks++] = block;
   for (int i = BLOCK - 1; i >= 0; i--) {
     block[i].all = all;
-    block[i].slot = (all->n_slots + i) * FIELDS + 1;
+    block[i].slot = (all->n_slots + i) * RMQ_KEPT_FIELDS + 1;
     block[i].next = all->free;
     all->free = &block[i];
   }
   all->n_slots += BLOCK;
 }
 
-static rmq_lua_send *take(lua_State *L, rmq_lua_sends *all) {
+rmq_lua_send *rmq_lua_send_take(lua_State *L, rmq_lua_sends *all) {
   if (!all->free) add_block(L, all);
   rmq_lua_send *send = all->free;
   all->free = send->next;
@@ -58,26 +43,27 @@ static rmq_lua_send *take(lua_State *L, rmq_lua_sends *all) {
   send->oneway = false;
   send->entering = NULL;
   send->pending = NULL;
+  send->batch = NULL;
   return send;
 }
 
-static void keep(lua_State *L, rmq_lua_send *send, int field, int index) {
+void rmq_lua_send_keep(lua_State *L, rmq_lua_send *send, rmq_lua_kept field, int index) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, send->all->slots);
   lua_pushvalue(L, index);
-  lua_rawseti(L, -2, send->slot + field);
+  lua_rawseti(L, -2, send->slot + (int)field);
   lua_pop(L, 1);
   send->kept |= 1u << field;
 }
 
-static void release(rmq_lua_send *send) {
+void rmq_lua_send_release(rmq_lua_send *send) {
   rmq_lua_sends *all = send->all;
   if (send->kept) {
     lua_State *L = rmq_vm_state(all->vm);
     lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
-    for (int field = 0; field < FIELDS; field++) {
+    for (int field = 0; field < RMQ_KEPT_FIELDS; field++) {
       if (!(send->kept & (1u << field))) continue;
       lua_pushboolean(L, false);
-      lua_rawseti(L, -2, send->slot + field);
+      lua_rawseti(L, -2, send->slot + (int)field);
     }
     lua_pop(L, 1);
   }
@@ -129,27 +115,31 @@ void rmq_lua_sends_set_runner(lua_State *L, rmq_lua_sends *all) {
 
 /* --- What comes of it --- */
 
-/* Runs the callback. Nothing here needs memory: no protected call is around it. */
-static void call_back(rmq_lua_send *send, const rmq_completion *completion) {
+/* Nothing here needs memory: no protected call is around it. */
+void rmq_lua_send_call_back(rmq_lua_send *send, bool ok, rmq_pending *pending) {
   rmq_lua_sends *all = send->all;
   lua_State *L = rmq_vm_state(all->vm);
-  rmq_pending *pending = rmq_pending_take(all->pendings, NULL);
-  rmq_pending_note(pending, completion);
   lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
   lua_rawgeti(L, -1, 0);
-  lua_rawgeti(L, -2, send->slot + CALLBACK);
+  lua_rawgeti(L, -2, send->slot + RMQ_KEPT_CALLBACK);
   lua_remove(L, -3);
-  lua_pushboolean(L, !completion->failure);
+  lua_pushboolean(L, ok);
   lua_pushlightuserdata(L, pending);
-  release(send);
+  rmq_lua_send_release(send);
   rmq_task_start(L, 3);
+}
+
+static void call_back(rmq_lua_send *send, const rmq_completion *completion) {
+  rmq_pending *pending = rmq_pending_take(send->all->pendings, NULL);
+  rmq_pending_note(pending, completion);
+  rmq_lua_send_call_back(send, !completion->failure, pending);
 }
 
 /* The call that wanted to send tells why there was no room. */
 static void end_entering(rmq_lua_send *send, const rmq_completion *completion) {
   rmq_task *task = send->entering;
   rmq_pending *pending = rmq_pending_take(send->all->pendings, task);
-  release(send);
+  rmq_lua_send_release(send);
   rmq_pending_sent(pending, completion);
 }
 
@@ -159,17 +149,17 @@ static void sent(void *arg, const rmq_completion *completion) {
   if (send->entering) {
     end_entering(send, completion);
   } else if (pending) {
-    release(send);
+    rmq_lua_send_release(send);
     rmq_pending_sent(pending, completion);
-  } else if (send->kept & (1u << CALLBACK)) {
+  } else if (send->kept & (1u << RMQ_KEPT_CALLBACK)) {
     call_back(send, completion);
   } else {
     if (completion->failure) rmq_lua_lost(&send->all->losses, completion, send->oneway);
-    release(send);
+    rmq_lua_send_release(send);
   }
 }
 
-static void admitted(void *arg) {
+void rmq_lua_send_admitted(void *arg) {
   rmq_lua_send *send = arg;
   rmq_task *task = send->entering;
   send->entering = NULL;
@@ -183,9 +173,9 @@ static int field_of(const rmq_lua_send *send, int field) {
 static int choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why) {
   const rmq_lua_send *send = arg;
   rmq_lua_selector_call values = {.table = send->all->slots,
-                                  .selector = field_of(send, SELECTOR),
-                                  .message = field_of(send, MESSAGE),
-                                  .arg = field_of(send, ARG)};
+                                  .selector = field_of(send, RMQ_KEPT_SELECTOR),
+                                  .message = field_of(send, RMQ_KEPT_MESSAGE),
+                                  .arg = field_of(send, RMQ_KEPT_ARG)};
   return rmq_lua_select(&send->all->selectors, &values, choice, queue, why);
 }
 
@@ -193,22 +183,23 @@ static int choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq
 
 /* A script that ends before its callback is called has not ended: like a timer that is set, the
  * callback can still do anything. */
-static void keep_callback(lua_State *L, rmq_lua_send *send, int index) {
-  keep(L, send, CALLBACK, index);
+void rmq_lua_send_keep_callback(lua_State *L, rmq_lua_send *send, int index) {
+  rmq_lua_send_keep(L, send, RMQ_KEPT_CALLBACK, index);
   send->holds = true;
   rmq_vm_hold(send->all->vm);
 }
 
-static void keep_selector(lua_State *L, rmq_lua_send *send, rmq_send_options *options) {
-  keep(L, send, SELECTOR, RMQ_ARG_SELECTOR);
-  keep(L, send, MESSAGE, RMQ_ARG_MESSAGE);
-  if (!lua_isnil(L, RMQ_ARG_SELECTOR_ARG)) keep(L, send, ARG, RMQ_ARG_SELECTOR_ARG);
+void rmq_lua_send_keep_selector(lua_State *L, rmq_lua_send *send, rmq_send_options *options) {
+  rmq_lua_send_keep(L, send, RMQ_KEPT_SELECTOR, RMQ_ARG_SELECTOR);
+  rmq_lua_send_keep(L, send, RMQ_KEPT_MESSAGE, RMQ_ARG_MESSAGE);
+  if (!lua_isnil(L, RMQ_ARG_SELECTOR_ARG))
+    rmq_lua_send_keep(L, send, RMQ_KEPT_ARG, RMQ_ARG_SELECTOR_ARG);
   options->choose = choose;
 }
 
 static void keep_body(lua_State *L, rmq_lua_send *send, rmq_message *message) {
   if (message->body.len > COPIED_BODY) {
-    keep(L, send, BODY, RMQ_ARG_BODY);
+    rmq_lua_send_keep(L, send, RMQ_KEPT_BODY, RMQ_ARG_BODY);
     return;
   }
   rmq_buf_bytes(&send->body, message->body.ptr, message->body.len);
@@ -219,7 +210,7 @@ static int start(lua_State *L, rmq_lua_send *send, const rmq_message *message,
                  const rmq_send_options *options) {
   rmq_lua_sends *all = send->all;
   if (rmq_producer_send(all->producer, message, options, sent, send) == 0) return 0;
-  release(send);
+  rmq_lua_send_release(send);
   return rmq_lua_fail_at_once(L, all->pendings, rmq_producer_failure(all->producer),
                               message->topic);
 }
@@ -233,13 +224,13 @@ int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   }
   options.mode = mode;
   options.may_wait = rmq_task_may_wait(L);
-  options.admitted = admitted;
+  options.admitted = rmq_lua_send_admitted;
   bool waits = options.may_wait && !rmq_producer_has_room(all->producer, message.body.len);
-  rmq_lua_send *send = take(L, all);
+  rmq_lua_send *send = rmq_lua_send_take(L, all);
   send->oneway = mode == RMQ_MODE_ONEWAY;
   if (waits) send->entering = rmq_task_running(L);
-  if (!lua_isnil(L, callback)) keep_callback(L, send, callback);
-  if (rmq_arguments_have_selector(L, callback - 1)) keep_selector(L, send, &options);
+  if (!lua_isnil(L, callback)) rmq_lua_send_keep_callback(L, send, callback);
+  if (rmq_arguments_have_selector(L, callback - 1)) rmq_lua_send_keep_selector(L, send, &options);
   keep_body(L, send, &message);
   int values = start(L, send, &message, &options);
   if (values > 0) return values;
@@ -250,8 +241,8 @@ int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
 
 int rmq_lua_send_chosen(lua_State *L, rmq_lua_sends *all, const rmq_message *message,
                         rmq_send_options *options) {
-  rmq_lua_send *send = take(L, all);
-  keep_selector(L, send, options);
+  rmq_lua_send *send = rmq_lua_send_take(L, all);
+  rmq_lua_send_keep_selector(L, send, options);
   send->pending = rmq_pending_take(all->pendings, rmq_task_running(L));
   rmq_pending *pending = send->pending;
   int values = start(L, send, message, options);

@@ -11,6 +11,17 @@
  * is under way; short bodies are copied. */
 
 typedef struct rmq_lua_send rmq_lua_send;
+typedef struct rmq_lua_batch rmq_lua_batch; /* lua_batch.h */
+
+/* What a slot has room for, one field each. */
+typedef enum rmq_lua_kept {
+  RMQ_KEPT_CALLBACK,
+  RMQ_KEPT_BODY,
+  RMQ_KEPT_SELECTOR,
+  RMQ_KEPT_MESSAGE,
+  RMQ_KEPT_ARG,
+  RMQ_KEPT_FIELDS
+} rmq_lua_kept;
 
 /* All that one producer has. */
 typedef struct rmq_lua_sends {
@@ -27,6 +38,19 @@ typedef struct rmq_lua_sends {
   rmq_lua_send *free;
 } rmq_lua_sends;
 
+struct rmq_lua_send {
+  rmq_lua_sends *all;
+  rmq_lua_send *next; /* while it is free */
+  int slot;           /* the number of its first field */
+  unsigned kept;      /* one bit for each field that holds something */
+  bool oneway;
+  bool holds;           /* keeps the process going until its callback has been called */
+  rmq_task *entering;   /* waits for room */
+  rmq_pending *pending; /* of a send that is waited for, else NULL */
+  rmq_lua_batch *batch; /* NULL: it is one message */
+  rmq_buf body;         /* a copy */
+};
+
 /* `producer`, `arguments` and `pendings` are the caller's. May raise. */
 void rmq_lua_sends_open(lua_State *L, rmq_lua_sends *all, rmq_producer *producer,
                         rmq_arguments *arguments, rmq_pendings *pendings);
@@ -42,6 +66,16 @@ void rmq_lua_sends_set_runner(lua_State *L, rmq_lua_sends *all);
 /* Body, topic, ... as rmq_arguments_read takes them, and above them a callback or nil. Returns true,
  * or what take makes an error of. Waits for room where that is possible. */
 int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode);
+
+/* The parts of these. A send that was taken is released, or called back, which releases it. */
+rmq_lua_send *rmq_lua_send_take(lua_State *L, rmq_lua_sends *all);
+void rmq_lua_send_keep(lua_State *L, rmq_lua_send *send, rmq_lua_kept field, int index);
+void rmq_lua_send_keep_callback(lua_State *L, rmq_lua_send *send, int index);
+void rmq_lua_send_keep_selector(lua_State *L, rmq_lua_send *send, rmq_send_options *options);
+void rmq_lua_send_release(rmq_lua_send *send);
+/* Runs the callback with what take makes of `pending`. */
+void rmq_lua_send_call_back(rmq_lua_send *send, bool ok, rmq_pending *pending);
+void rmq_lua_send_admitted(void *arg); /* an rmq_admitted: lets the call that waits return true */
 
 /* A send that is waited for, whose options (read already) have a selector. Returns as
  * rmq_task_wait does. */

@@ -66,6 +66,14 @@ describe("the example", function()
     matches({ "20000 handed over, 0 of them noticed to be lost", "message" }, run "oneway")
   end)
 
+  it("batch", function()
+    matches({ "reading 1: SEND_OK, offset 0", "reading 2: SEND_OK, offset 1",
+      "reading 3: SEND_OK, offset 2", "reading 4: SEND_OK, offset 3",
+      "reading 5: SEND_OK, offset 4", "long 1: SEND_OK",
+      'long 2: Sending to topic "Readings" failed: messages%[2%]: body is 5242880 bytes long.*',
+      "long 3: SEND_OK", "nil\tmessages%[2%]: body is empty.*", "true", "SEND_OK" }, run "batch")
+  end)
+
   it("selector", function()
     local lines = { "customer 1: Invoices@broker%-[ab]#%d", "customer 2: Invoices@broker%-[ab]#%d",
       "customer 0: Invoices@broker%-[ab]#%d" }

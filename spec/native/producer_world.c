@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "wire/batch.h"
 #include "wire/codes.h"
 #include "wire/header.h"
 #include "wire/send.h"
@@ -136,23 +137,33 @@ static void deliver_late(void) {
   }
 }
 
+/* The ids of the last `n` messages that a server got. */
+static rmq_slice write_ids(const world_server *server, int n, rmq_buf *ids) {
+  for (int i = n; i > 0; i--) {
+    rmq_buf_printf(ids, "%032d%s", server->sends - i + 1, i > 1 ? "," : "");
+  }
+  return rmq_buf_slice(ids);
+}
+
+/* Answers a send, or a batch of `n`. */
 static void answer_send(world_socket *s, const rmq_header *request, int32_t code, int32_t queue_id,
-                        int64_t delay_ms) {
-  rmq_buf out = {0};
+                        int n) {
+  rmq_buf out = {0}, ids = {0};
   rmq_frame_writer writer;
   rmq_command command = rmq_command_request(code, request->opaque, RMQ_FLAG_RESPONSE);
-  char id[33];
-  snprintf(id, sizeof id, "%032d", s->server->sends);
-  rmq_send_reply reply = {.msg_id = rmq_slice_text(id),
+  int n_ids =
+      request->code == RMQ_SEND_BATCH_MESSAGE && s->server->batch_ids ? s->server->batch_ids : n;
+  rmq_send_reply reply = {.msg_id = write_ids(s->server, n_ids, &ids),
                           .queue_id = queue_id,
-                          .queue_offset = s->server->sends,
+                          .queue_offset = s->server->sends - n + 1,
                           .region_id = rmq_slice_text("DefaultRegion"),
                           .trace_on = true};
   rmq_frame_begin(&writer, &out, RMQ_SERIALIZE_JSON, &command);
   rmq_send_reply_write(&writer, &reply);
   rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
-  deliver(s, &out, delay_ms);
+  deliver(s, &out, s->server->delay_ms);
   rmq_buf_free(&out);
+  rmq_buf_free(&ids);
 }
 
 static void copy_text(char *out, size_t size, rmq_slice text) {
@@ -173,10 +184,30 @@ static void note_send(world_socket *s, const rmq_header *request, const rmq_send
   m->oneway = request->flag & RMQ_FLAG_ONEWAY;
   copy_text(m->topic, sizeof m->topic, header->topic);
   copy_text(m->body, sizeof m->body, body);
+  m->body_len = body.len;
+  m->batch = header->batch ? s->server->batches : 0;
   copy_text(m->broker_name, sizeof m->broker_name, header->broker_name);
   copy_text(m->group, sizeof m->group, header->producer_group);
   copy_text(m->default_topic, sizeof m->default_topic, header->default_topic);
   copy_text(m->properties, sizeof m->properties, header->properties);
+}
+
+/* Notes each message of a batch; returns how many there are. */
+static int note_batch(world_socket *s, const rmq_header *request, const rmq_send_header *header,
+                      rmq_slice body) {
+  rmq_send_header own = *header;
+  rmq_batch_member member;
+  int n = 0;
+  s->server->batches++;
+  CHECK(strncmp(header->properties.ptr, "WAIT\001", 5) == 0);
+  for (int more; (more = rmq_batch_next(&body, &member)) != 0; n++) {
+    CHECK_INT(more, 1);
+    if (more < 0) break;
+    own.properties = member.properties;
+    own.flag = member.flag;
+    note_send(s, request, &own, member.body);
+  }
+  return n;
 }
 
 /* Does what a mood other than WORLD_ANSWERS says. True when that was all. */
@@ -242,13 +273,15 @@ static void serve_send(world_socket *s, const rmq_header *request, rmq_slice bod
   rmq_send_header header;
   const char *missing;
   CHECK_INT(rmq_send_header_decode(request, &header, &missing), 0);
-  s->server->sends++;
-  note_send(s, request, &header, body);
+  CHECK_INT(header.batch, request->code == RMQ_SEND_BATCH_MESSAGE);
+  int n = header.batch ? note_batch(s, request, &header, body) : 1;
+  if (!header.batch) note_send(s, request, &header, body);
+  s->server->sends += n;
   world_act act = next_act(s->server);
   bool stored = act.mood == WORLD_CODE && act.code >= 10 && act.code <= 12;
   if (!stored && act_out(s, request, act)) return;
   if (request->flag & RMQ_FLAG_ONEWAY) return;
-  answer_send(s, request, stored ? act.code : RMQ_SUCCESS, header.queue_id, s->server->delay_ms);
+  answer_send(s, request, stored ? act.code : RMQ_SUCCESS, header.queue_id, n);
 }
 
 static void serve_probe(world_socket *s, const rmq_header *request) {
@@ -293,6 +326,7 @@ static void serve(world_socket *s, const rmq_header *request, rmq_slice body) {
       serve_question(s, request);
       break;
     case RMQ_SEND_MESSAGE_V2:
+    case RMQ_SEND_BATCH_MESSAGE:
       serve_send(s, request, body);
       break;
     case RMQ_GET_MAX_OFFSET:
@@ -467,6 +501,7 @@ void world_done(void *arg, const rmq_completion *completion) {
   end->failed = completion->failure != NULL;
   end->attempts = completion->attempts;
   end->elapsed_us = completion->elapsed_us;
+  end->index = completion->index;
   end->at_us = world_now_us();
   end->status = completion->status;
   end->has_reply = completion->reply != NULL;

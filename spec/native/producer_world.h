@@ -37,6 +37,8 @@ typedef struct world_server {
   world_act to_probes; /* of zeros: answers well */
   bool heartbeat_mute;
   int64_t delay_ms; /* before the answer to a send, when it is a good one */
+  int batches;      /* sends that were batches */
+  int batch_ids;    /* offset ids in the answer to a batch; 0: one for each message */
 } world_server;
 
 /* A send that a broker got. */
@@ -46,6 +48,8 @@ typedef struct world_message {
   int32_t queue_id, code, flag;
   bool oneway;
   int heartbeats_before; /* that the broker had by then */
+  int batch;             /* the broker's how manieth batch it came in, from 1; 0: it came alone */
+  size_t body_len;
   char topic[128], body[64], broker_name[32], group[32], default_topic[32];
   char properties[256];
 } world_message;
@@ -69,6 +73,7 @@ typedef struct world_end {
   rmq_send_status status;
   int32_t queue_id;
   bool failed, maybe_stored, has_reply;
+  size_t index; /* in its batch */
   char broker[32], msg_id[64], message[2048], offset_msg_id[64];
 } world_end;
 
