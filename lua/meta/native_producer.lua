@@ -66,6 +66,37 @@ function native.batch_functions(handle) end
 function native.queues(handle, topic) end
 
 ---@param handle rocketmq.Handle
+---@param what "max"|"min"|"search"|"earliest"
+---@param queue rocketmq.Queue|table
+---@param time? number milliseconds since 1970, for "search"
+---@param options? table
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.ask_offset(handle, what, queue, time, options) end
+
+---@param handle rocketmq.Handle
+---@param description rocketmq.NewTopic
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.create_topic(handle, description) end
+
+---@param handle rocketmq.Handle
+---@param topic? string
+---@param id string
+---@param options? table
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.view_message(handle, topic, id, options) end
+
+---@param handle rocketmq.Handle
+---@param topic string
+---@param key string
+---@param options? table
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.query_message(handle, topic, key, options) end
+
+---@param handle rocketmq.Handle
 ---@param timeout? number
 ---@return boolean ok
 ---@return rocketmq.Pending pending
@@ -84,7 +115,8 @@ function native.shutdown(handle, timeout) end
 ---@return string|rocketmq.Pending? detail what is wrong, or the pointer
 function native.set_namesrv(handle, list) end
 
---- The result of a send, the list of queues, or the number of sends left over; or nil and an error.
+--- The result of a send, the list of queues, the number of sends left over, or what an administrative
+--- call has found; or nil and an error.
 ---@param ok boolean
 ---@param pending rocketmq.Pending
 ---@return any value

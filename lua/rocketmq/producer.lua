@@ -410,6 +410,8 @@ end
 ---@return table<string, string|number|boolean>
 function Producer:settings() return native.settings(self.handle) end
 
+for name, method in pairs(require "rocketmq.admin") do Producer[name] = method end
+
 ---@return string
 function Producer:__tostring()
   return ("producer '%s' (client id %s, name servers %s)"):format(self.group, self.client_id,

@@ -235,6 +235,9 @@ static int take(lua_State *L) {
     case RMQ_PENDING_COUNT:
       lua_pushnumber(L, (double)pending->count);
       break;
+    case RMQ_PENDING_VALUES:
+      values = pending->push(L, pending);
+      break;
     case RMQ_PENDING_FAILURE:
       lua_pushnil(L);
       rmq_lua_push_failure(L, pending->failure, rmq_buf_slice(&pending->bytes));

@@ -18,6 +18,7 @@ typedef enum rmq_pending_state {
   RMQ_PENDING_QUEUES, /* `bytes` is the topic's length, the topic, then broker and id of each */
   RMQ_PENDING_COUNT,  /* `count` is the answer */
   RMQ_PENDING_PARTS,  /* `parts` are the results and failures of `count` messages */
+  RMQ_PENDING_VALUES, /* `push` makes the answer of whatever was put here for it */
   RMQ_PENDING_FAILURE /* `failure`; `bytes` is the message id, or nothing */
 } rmq_pending_state;
 
@@ -32,6 +33,9 @@ typedef struct rmq_pending {
   rmq_failure *failure;
   struct rmq_pending **parts; /* each noted, none waited for; owned */
   size_t count;
+  int64_t number;
+  /* Pushes the answer and returns how many values that is. */
+  int (*push)(lua_State *L, struct rmq_pending *pending);
 } rmq_pending;
 
 /* All that one producer has: as many as were ever waited for at the same time, used again and
@@ -74,7 +78,7 @@ void rmq_pending_fail(rmq_pending *pending, const rmq_failure *failure);
 void rmq_pending_set_topic(rmq_pending *pending, rmq_slice topic);
 
 /* The Lua function take(ok, pending): (result), (list of queues), (count), (list of results and falses,
- * error or nil) or (nil, error). Upvalue
+ * error or nil), (whatever `push` makes) or (nil, error). Upvalue
  * 1 is the metatable of results. The pending is free afterwards. */
 int rmq_lua_pending_open(lua_State *L); /* pushes it */
 

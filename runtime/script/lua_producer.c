@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "net/uv/uv_io.h"
+#include "script/lua_admin.h"
 #include "script/lua_arguments.h"
 #include "script/lua_batch.h"
 #include "script/lua_failure.h"
@@ -483,6 +484,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
   }
   lua_newtable(L);
   set_functions(L, functions);
+  set_functions(L, rmq_lua_admin_functions);
   rmq_lua_pending_open(L);
   lua_setfield(L, -2, "take");
   lua_pushliteral(L, RMQLUA_VERSION);

@@ -92,16 +92,15 @@ static void push_slice(lua_State *L, rmq_slice text) {
   }
 }
 
-/* Numbers hold integers exactly up to 2^53; from there on int64_t does. */
-static void push_offset(lua_State *L, int64_t offset) {
+void rmq_lua_push_int64(lua_State *L, int64_t value) {
   const int64_t exact = INT64_C(1) << 53;
-  if (offset > -exact && offset < exact) {
-    lua_pushnumber(L, (double)offset);
+  if (value > -exact && value < exact) {
+    lua_pushnumber(L, (double)value);
     return;
   }
   lua_getfield(L, LUA_REGISTRYINDEX, INT64);
-  lua_pushnumber(L, (double)(offset >> 32));
-  lua_pushnumber(L, (double)(offset & INT64_C(0xffffffff)));
+  lua_pushnumber(L, (double)(value >> 32));
+  lua_pushnumber(L, (double)(value & INT64_C(0xffffffff)));
   lua_call(L, 2, 1);
 }
 
@@ -163,7 +162,7 @@ static void push_result_field(lua_State *L, const result_head *head, int field) 
   } else if (field == FIELD_QUEUE) {
     push_result_queue(L, head);
   } else if (field == FIELD_QUEUE_OFFSET) {
-    push_offset(L, head->queue_offset);
+    rmq_lua_push_int64(L, head->queue_offset);
   } else {
     lua_pushboolean(L, head->trace_on);
   }

@@ -26,6 +26,9 @@ void rmq_result_write(void *at, const rmq_completion *completion);
 void *rmq_lua_push_result(lua_State *L, size_t size, int metatable);
 void rmq_lua_push_result_metatable(lua_State *L);
 
+/* Pushes a number as long as it holds the value exactly (below 2^53), else an int64_t. */
+void rmq_lua_push_int64(lua_State *L, int64_t value);
+
 void rmq_lua_push_queue(lua_State *L, rmq_slice topic, rmq_slice broker, int32_t id);
 
 /* True when the value at `index` is a queue; its parts are valid as long as the value is. */

@@ -7,6 +7,7 @@ local perm = require "rocketmq.mock.perm"
 local Server = require "rocketmq.mock.server"
 
 local MASTER = 0
+local TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 ---What a topic is at one broker.
 ---@class rocketmq.mock.Topic
@@ -36,10 +37,18 @@ Broker.__index = Broker
 
 for name, method in pairs(parts.broker_methods) do Broker[name] = method end
 
+-- Topics that every broker has: one that is called like its cluster and one that is called like it, by
+-- whose routes brokers are found; and the topic for message trace.
+local function own_topics(given)
+  return { [given.cluster] = { write = 16, read = 16, perm = perm.READ_WRITE + perm.INHERIT },
+    [given.name] = { write = 1, read = 1, perm = perm.READ_WRITE + perm.INHERIT },
+    [TRACE_TOPIC] = { write = 1, read = 1, perm = perm.READ_WRITE } }
+end
+
 -- The group that all servers of one broker share.
 local function new_group(world, given)
   local group = { world = world, name = given.name, cluster = given.cluster, perm = given.perm,
-    topics = {}, offsets = {}, log_offset = 0, servers = {} }
+    topics = own_topics(given), offsets = {}, log_offset = 0, servers = {} }
   if world.auto_create then
     group.topics[world.default_topic] = { write = world.default_topic_queues,
       read = world.default_topic_queues, perm = perm.READ_WRITE + perm.INHERIT }

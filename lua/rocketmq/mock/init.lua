@@ -30,6 +30,12 @@ Mock.__index = Mock
 
 for name, method in pairs(parts.mock_methods) do Mock[name] = method end
 
+-- Milliseconds since 1970.
+local function wall()
+  local seconds, microseconds = uv.gettimeofday()
+  return seconds * 1000 + math.floor(microseconds / 1000)
+end
+
 -- What all servers of one mock share.
 local function new_world(plan)
   local started = uv.hrtime()
@@ -83,7 +89,7 @@ local function new_world(plan)
       end
     end
   end
-  world.journal = Journal.new(plan.keep, world.now)
+  world.journal = Journal.new(plan.keep, world.now, wall)
   return world
 end
 

@@ -41,6 +41,7 @@ local wire = require "rocketmq.wire"
 ---@field request_broker string? the broker's name as the request gave it
 ---@field connection integer
 ---@field time number milliseconds since the mock was made
+---@field store_timestamp integer when it was stored, milliseconds since 1970
 
 local ONEWAY = 2
 
@@ -75,10 +76,12 @@ Journal.__index = Journal
 
 ---@param keep integer how many messages, and how many requests, are kept
 ---@param now fun(): number
+---@param wall fun(): integer milliseconds since 1970
 ---@return rocketmq.mock.Journal
-function Journal.new(keep, now)
+function Journal.new(keep, now, wall)
   return setmetatable({
     now = now,
+    wall = wall,
     received = 0,
     request_list = new_list(keep),
     message_list = new_list(keep),
@@ -106,6 +109,7 @@ end
 --- (when they are not those of the request)
 function Journal:message(entry)
   self.received = self.received + 1
+  entry.stored = self.wall()
   self.message_list:put(entry)
 end
 
@@ -205,6 +209,7 @@ local function open_message(entry)
   message.topic, message.broker = entry.topic, entry.broker
   message.queue_id, message.queue_offset = entry.queue_id, entry.queue_offset
   message.offset_msg_id = entry.offset_msg_id
+  message.store_timestamp = entry.stored
   message.batch = entry.member ~= nil
   entry.opened = message
   return message

@@ -45,7 +45,8 @@
 local list = {
   require "rocketmq.mock.sends",
   require "rocketmq.mock.clients",
-  require "rocketmq.mock.offsets",
+  require "rocketmq.mock.admin",
+  require "rocketmq.mock.traces",
   require "rocketmq.mock.routes",
   require "rocketmq.mock.calls",
 }

@@ -1,0 +1,24 @@
+---@meta
+--- A message that a broker has stored.
+
+---@class rocketmq.StoredMessage
+---@field topic string
+---@field body string
+---@field tags? string
+---@field keys string[]
+---@field properties table<string, string> all of them, those of RocketMQ itself as well
+---@field flag integer
+---@field queue? rocketmq.Queue where it is; nil when the broker's name is not known
+---@field queue_id integer
+---@field queue_offset integer its number in its queue; this and other integers are int64_t cdata from
+--- 2^53 on
+---@field commit_log_offset integer its place in the broker's store, bytes
+---@field msg_id string the unique key that its producer gave it, or else its offset_msg_id
+---@field offset_msg_id string the broker's id: where it stored the message
+---@field born_timestamp integer when it was sent by its producer's clock, milliseconds since 1970
+---@field born_host string the producer's "ip:port" as the broker saw it
+---@field store_timestamp integer when it was stored by the broker's clock, milliseconds since 1970
+---@field store_host string the broker's "ip:port"
+---@field sys_flag integer what RocketMQ itself notes of it
+---@field reconsume_times integer how often it was consumed without success
+---@field prepared_transaction_offset integer of the half message that it was in a transaction, else 0
