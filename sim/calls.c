@@ -113,13 +113,23 @@ void sim_workload_query(sim_workload *workload) {
 
 /* ---- The end ---- */
 
-static void free_producer(void *arg, uint64_t data) {
-  (void)data;
+/* How long after its end a producer is freed, and how often that is put off while something that was
+ * asked of it has no answer yet. */
+enum { FREE_US = 10000, MOST_DELAYS = 100 };
+
+static void free_producer(void *arg, uint64_t delays) {
   sim_workload *workload = arg;
-  sim_note(workload->world, "free", 0, 0);
+  sim_world *world = workload->world;
+  int64_t frozen_us = world->frozen_until_us - world->now_us;
+  bool asked = !rmq_link_alone(&workload->calls);
+  if (asked && delays < MOST_DELAYS) {
+    sim_plan(world, (frozen_us > 0 ? frozen_us : 0) + FREE_US, free_producer, arg, delays + 1);
+    return;
+  }
+  sim_note(world, "free", 0, 0);
   rmq_producer *producer = workload->producer;
   workload->producer = NULL;
-  workload->world->sealed = true;
+  world->sealed = true;
   rmq_producer_free(producer);
 }
 
@@ -153,7 +163,7 @@ static void on_stopped(void *arg, size_t undelivered) {
     free_producer(workload, 0);
   } else {
     if (sim_random_chance(&workload->world->random, 300000)) stop_again(workload);
-    sim_plan(workload->world, 10000, free_producer, workload, 0);
+    sim_plan(workload->world, FREE_US, free_producer, workload, 0);
   }
 }
 

@@ -62,6 +62,7 @@ typedef enum sim_socket_state {
 struct rmq_socket {
   sim_network *network;
   sim_host *host; /* NULL: nobody has this address */
+  uint16_t port;  /* that the core asked for */
   rmq_link link;  /* in host->connections */
   uint32_t id;    /* counts from 1, for the trace */
 

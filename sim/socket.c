@@ -133,12 +133,14 @@ static void check_pause(sim_network *network, sim_host *host) {
 }
 
 /* One connection for an address at a time. A second one stands beside it for a while when a route
- * names the same host by another address: the first one waits for its last answers. */
-static void check_alone(const sim_network *network, const sim_host *host) {
+ * names the same host by another address: the first one waits for its last answers. (Those to other
+ * ports are left of a broker that has moved, and wait for theirs.) */
+static void check_alone(const sim_network *network, const sim_host *host, uint16_t port) {
   int left = 0;
   for (size_t i = 0; i < network->n_sockets; i++) {
     const rmq_socket *other = network->sockets[i];
-    if (other->host != host || other->state == SIM_CLOSING || other->state == SIM_GONE) continue;
+    if (other->host != host || other->port != port) continue;
+    if (other->state == SIM_CLOSING || other->state == SIM_GONE) continue;
     if (other->sent_away || left++ == 0) continue;
     sim_break(network->world, "a third connection to a host is opened, beside socket %u",
               other->id);
@@ -167,11 +169,12 @@ int sim_open(rmq_io *io, const rmq_address *address, const rmq_io_events *events
   socket->network = world->network;
   socket->host = sim_host_find(world->network, address);
   socket->refused = !socket->host && sim_machine_is_up(world->network, address);
+  socket->port = address->port;
   socket->events = events;
   socket->owner = owner;
   rmq_link_init(&socket->link);
   if (socket->host) {
-    check_alone(world->network, socket->host);
+    check_alone(world->network, socket->host, address->port);
     check_pause(world->network, socket->host);
   }
   keep_socket(world->network, socket);

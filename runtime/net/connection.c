@@ -34,7 +34,7 @@ void rmq_connection_opened(rmq_connection *c) {
   c->state = RMQ_CONNECTION_OPEN;
   c->opened_at = rmq_transport_now(t);
   c->read_size = READ_FIRST;
-  c->wants_write = c->got_reply = false;
+  c->wants_write = c->got_reply = c->asked = false;
   c->write_error = 0;
   c->traffic_at = c->opened_at;
   rmq_transport_timer(t, &c->timer, rmq_mono_add_ms(c->traffic_at, QUIET_MS));
@@ -65,6 +65,10 @@ static void encode(rmq_connection *c, rmq_request *request) {
     rmq_pending_add(&c->pending, request);
     request->state = RMQ_REQUEST_SENT;
     rmq_link_append(&c->sent, &request->link);
+    if (!c->asked) {
+      c->asked = true;
+      c->asked_at = request->written_at;
+    }
   }
   request->encode(request, &c->out, request->opaque);
   request->end_at = c->written + rmq_buf_len(&c->out);
@@ -229,6 +233,7 @@ static size_t read_once(rmq_connection *c) {
   rmq_buf_commit(&c->in, (size_t)got);
   t->stats.bytes_read += (uint64_t)got;
   c->read_at = c->traffic_at = rmq_transport_now(t);
+  c->asked = false;
   return handle_frames(c) ? (size_t)got : 0;
 }
 

@@ -86,6 +86,8 @@ struct rmq_connection {
   int write_error;  /* a write outside of an event failed; handled at the end of the turn */
   rmq_mono opened_at;
   rmq_mono read_at;    /* when the last byte came */
+  bool asked;          /* something that wants an answer was encoded since */
+  rmq_mono asked_at;   /* when the first of that was */
   rmq_mono traffic_at; /* when the last byte came or went */
   char remote[RMQ_ADDRESS_TEXT];
 

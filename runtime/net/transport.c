@@ -202,41 +202,57 @@ static const char *what_it_waits_for(const rmq_connection *c) {
   }
 }
 
-static void end_unsent(rmq_request *request, int64_t ms) {
-  rmq_connection *c = request->connection;
-  char why[RMQ_REASON_TEXT + 128];
-  int status = RMQ_ECONNECT;
-  if (c->state == RMQ_CONNECTION_OPEN) {
-    status = RMQ_ETIMEOUT;
-    snprintf(why, sizeof why, "the connection took no more data for %lld ms", (long long)ms);
-  } else {
-    snprintf(why, sizeof why, "no connection within %lld ms (%s)%s%s", (long long)ms,
-             what_it_waits_for(c), c->reason[0] ? "; before: " : "", c->reason);
+/* A peer that is silent for less than this may just be slow: what others have under way on the
+ * connection is not given up because somebody is in a hurry. */
+enum { SILENT_MS = 500 };
+
+/* True when it looks as if nobody were on the other side: it has answered nothing since this request
+ * was written, nor, while this one waits for room, taken a byte. */
+static bool is_dead(const rmq_request *request, rmq_mono now) {
+  const rmq_connection *c = request->connection;
+  if (c->state != RMQ_CONNECTION_OPEN) return false;
+  if (request->state == RMQ_REQUEST_SENT) {
+    return c->read_at.us <= request->written_at.us &&
+           rmq_mono_diff_ms(now, c->asked_at) >= SILENT_MS;
   }
-  rmq_request_detach(request);
-  rmq_request_end(request, status, NULL, rmq_slice_make(NULL, 0), why);
+  return rmq_mono_diff_ms(now, c->traffic_at) >= SILENT_MS;
+}
+
+/* Writes why a request's time was over, and returns the status that this is. */
+static int explain_late(const rmq_request *request, bool dead, rmq_mono now, char *why,
+                        size_t size) {
+  const rmq_connection *c = request->connection;
+  long long ms = (long long)rmq_mono_diff_ms(now, request->written_at);
+  const char *closed = dead ? ", and nothing else came on the connection: it is closed" : "";
+  if (request->state != RMQ_REQUEST_WAITING) {
+    snprintf(why, size, "no %s within %lld ms%s", request->oneway ? "room to send" : "reply", ms,
+             closed);
+    return RMQ_ETIMEOUT;
+  }
+  if (c->state == RMQ_CONNECTION_OPEN) {
+    snprintf(why, size, "the connection took no more data for %lld ms%s", ms, closed);
+    return RMQ_ETIMEOUT;
+  }
+  snprintf(why, size, "no connection within %lld ms (%s)%s%s", ms, what_it_waits_for(c),
+           c->reason[0] ? "; before: " : "", c->reason);
+  return RMQ_ECONNECT;
 }
 
 static void on_deadline(rmq_timer *timer) {
   rmq_request *request = rmq_link_owner(timer, rmq_request, timer);
   rmq_connection *c = request->connection;
-  int64_t ms = rmq_mono_diff_ms(rmq_transport_now(c->transport), request->written_at);
+  rmq_mono now = rmq_transport_now(c->transport);
   c->transport->stats.timeouts++;
-  if (request->state == RMQ_REQUEST_WAITING) {
-    end_unsent(request, ms);
-    return;
-  }
-  char why[128];
-  bool dead = c->read_at.us <= request->written_at.us;
-  snprintf(why, sizeof why, "no %s within %lld ms%s", request->oneway ? "room to send" : "reply",
-           (long long)ms, dead ? ", and nothing else came on the connection: it is closed" : "");
+  char why[RMQ_REASON_TEXT + 128];
+  bool dead = is_dead(request, now);
+  int status = explain_late(request, dead, now, why, sizeof why);
   rmq_request_detach(request);
   if (dead) {
     rmq_connection_count_failure(c, why);
     rmq_connection_stop(c);
     rmq_connection_doom(c, RMQ_ECLOSED, "closed because the other side does not answer");
   }
-  rmq_request_end(request, RMQ_ETIMEOUT, NULL, rmq_slice_make(NULL, 0), why);
+  rmq_request_end(request, status, NULL, rmq_slice_make(NULL, 0), why);
   if (dead) rmq_connection_settle(c);
 }
 

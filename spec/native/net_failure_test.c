@@ -252,6 +252,62 @@ static void a_slow_request_does_not_close_a_living_connection(void) {
   finish();
 }
 
+/* Who is in a hurry must not cost the others their connection. */
+static void a_short_silence_closes_nothing(void) {
+  start_many(0);
+  invoke_to(BROKER, &calls[0], 3000);
+  fake_advance(fake, 300);
+  invoke_to(BROKER, &calls[1], 100);
+  fake_advance(fake, 100);
+  CHECK_INT(calls[1].status, RMQ_ETIMEOUT);
+  CHECK_INT(n_ended, 1);
+  /* 500 ms after the first question the silence is long enough. */
+  invoke_to(BROKER, &calls[2], 99);
+  fake_advance(fake, 99);
+  CHECK_INT(n_ended, 2);
+  CHECK_INT(fake_alive(fake), 1);
+  invoke_to(BROKER, &calls[3], 1);
+  fake_advance(fake, 1);
+  CHECK_INT(n_ended, 4);
+  CHECK_INT(calls[3].status, RMQ_ETIMEOUT);
+  CHECK_INT(calls[0].status, RMQ_ECLOSED);
+  fake_settle(fake);
+  CHECK_INT(fake_alive(fake), 0);
+  finish();
+}
+
+/* It has answered since what was sent was written, and takes no more: only those that wait unencoded
+ * can notice that nobody is there any more. */
+static void a_full_connection_that_is_dead_is_closed(void) {
+  start_many(2);
+  fake_settle(fake);
+  rmq_socket *s = fake_last(fake);
+  s->write_room = 10;
+  calls[2].size = 300000;
+  invoke_to(BROKER, &calls[2], 1000);
+  fake_advance(fake, 1);
+  CHECK_INT(reply_all(s), 2);
+  fake_advance(fake, 999);
+  CHECK_INT(n_ended, 3);
+  CHECK_INT(calls[2].status, RMQ_ETIMEOUT);
+  CHECK_INT(fake_alive(fake), 1);
+  calls[3].size = 10;
+  invoke_to(BROKER, &calls[3], 100);
+  fake_advance(fake, 100);
+  CHECK_INT(calls[3].status, RMQ_ETIMEOUT);
+  CHECK(!calls[3].written);
+  CHECK(has(&calls[3], "the connection took no more data for 100 ms, and nothing else came"));
+  fake_settle(fake);
+  CHECK_INT(fake_alive(fake), 0);
+  invoke_to(BROKER, &calls[4], 1000);
+  fake_settle(fake);
+  CHECK(fake_last(fake) != NULL);
+  CHECK_INT(reply_all(fake_last(fake)), 1);
+  fake_settle(fake);
+  CHECK_INT(calls[4].status, RMQ_OK);
+  finish();
+}
+
 static void a_reply_that_is_there_wins_against_the_deadline(void) {
   const int64_t late_ms[] = {0, 1, 600, 100000};
   for (size_t i = 0; i < sizeof late_ms / sizeof late_ms[0]; i++) {
@@ -310,8 +366,9 @@ static void a_full_connection_times_out_unwritten(void) {
     calls[i].size = 100000;
     invoke_to(BROKER, &calls[i], i < 5 ? 20000 : 1000);
   }
-  send_frame(s, 999, 1, RMQ_FLAG_ONEWAY, "");
-  fake_advance(fake, 1000);
+  fake_advance(fake, 600);
+  send_frame(s, 999, 1, RMQ_FLAG_ONEWAY, ""); /* it takes nothing, but it lives */
+  fake_advance(fake, 400);
   for (int i = 5; i < 10; i++) {
     CHECK_INT(calls[i].status, RMQ_ETIMEOUT);
     CHECK(!calls[i].written);
@@ -762,6 +819,8 @@ int main(void) {
   check_run("a silent connection is closed at the deadline",
             a_silent_connection_is_closed_at_the_deadline);
   check_run("a silent server is paused", a_silent_server_is_paused);
+  check_run("a short silence", a_short_silence_closes_nothing);
+  check_run("a full and dead connection", a_full_connection_that_is_dead_is_closed);
   check_run("a slow request does not close a living connection",
             a_slow_request_does_not_close_a_living_connection);
   check_run("a reply that is there wins against the deadline",
