@@ -36,10 +36,11 @@ describe("the timeout", function()
     it("of " .. ms .. " ms counts for a producer, under each of its names", function()
       for _, name in ipairs { "timeout", "send_msg_timeout", "sendMsgTimeout" } do
         local producer = c:add_producer { [name] = ms }
-        -- The route's lookup counts, too.
+        -- The route's lookup counts, too, and making the connection, in which a busy machine may use it
+        -- all up.
         local result, err = producer:send(message)
         assert.is_nil(result)
-        assert.equal("timeout", err.kind)
+        assert.is_true(err.kind == "timeout" or err.kind == "connect", err.kind)
         assert.is_true(err.elapsed_ms >= ms, err.elapsed_ms)
       end
     end)
