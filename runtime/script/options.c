@@ -271,6 +271,16 @@ static int complete_namesrv(reading *in) {
   return 0;
 }
 
+/* What may stand in the place of a script; a script of such a name is run as ./mock. */
+static const struct { const char *name, *module; } commands[] = {{"mock", "rocketmq.command.mock"}};
+
+static const char *find_command(const char *name) {
+  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    if (strcmp(name, commands[i].name) == 0) return commands[i].module;
+  }
+  return NULL;
+}
+
 int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, size_t why_size) {
   memset(options, 0, sizeof *options);
   options->steps = rmq_alloc_zero((size_t)argc + 1, sizeof *options->steps);
@@ -286,8 +296,10 @@ int rmq_options_parse(rmq_options *options, int argc, char **argv, char *why, si
     int status = take_option(&in);
     if (status != 0) return status;
   }
-  if (in.at < argc && strcmp(argv[in.at], "--") == 0) in.at++;
+  bool dashes = in.at < argc && strcmp(argv[in.at], "--") == 0;
+  if (dashes) in.at++;
   if (in.at < argc) options->config.script = in.at;
+  if (in.at < argc && !dashes) options->config.command = find_command(argv[in.at]);
   bool something = options->config.script || options->config.n_steps > 0 || options->help;
   if (options->config.check && options->config.n_plugins > 0) something = true;
   if (!something && !options->version) {
@@ -338,6 +350,8 @@ static void print_settings(void) {
 void rmq_options_help(void) {
   printf(
       "usage: rmqlua [options] SCRIPT [arguments]\n"
+      "       rmqlua mock [options]      a mock for other programs, or a proxy: rmqlua mock "
+      "--help\n"
       "Runs a Lua script (LuaJIT) that sends messages to Apache RocketMQ. SCRIPT may be - for "
       "stdin.\n"
       "\nOptions:\n");

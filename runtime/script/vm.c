@@ -172,7 +172,9 @@ static int prepare(lua_State *L) {
   luaL_checkstack(L, n_args + 8, "too many arguments");
   rmq_loader_run(L, "rocketmq.runtime.main", 0);
   push_orders(L, work);
-  if (config->script) {
+  if (config->command) {
+    rmq_loader_run(L, config->command, 0);
+  } else if (config->script) {
     const char *path = config->argv[config->script];
     int status = rmq_loader_script(L, path);
     if (status != 0) return refuse(L, work, status);

@@ -128,7 +128,8 @@ typedef struct rmq_vm_config {
   size_t n_steps;
   int argc;
   char **argv;
-  int script; /* index in argv of the script ("-": stdin), 0: none */
+  int script; /* index in argv of the script ("-": stdin) or of the command's name, 0: none */
+  const char *command; /* the module of a command that runs instead of a script, or NULL */
 } rmq_vm_config;
 
 /* Runs what the configuration asks for until nothing is left to do. Returns the exit status.

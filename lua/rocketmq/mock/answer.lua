@@ -17,6 +17,19 @@ function answer.refuse(code, text, ...)
   return { code = code, remark = text:format(...) }
 end
 
+-- What these say is about a message that the broker has.
+local stored = {
+  [wire.response.SUCCESS] = true,
+  [wire.response.FLUSH_DISK_TIMEOUT] = true,
+  [wire.response.SLAVE_NOT_AVAILABLE] = true,
+  [wire.response.FLUSH_SLAVE_TIMEOUT] = true,
+}
+
+---Whether the answer to a send with this code says that the message is stored.
+---@param code integer
+---@return boolean
+function answer.says_stored(code) return stored[code] == true end
+
 ---What a server says of a request that no part handles.
 ---@param code integer the request's
 ---@return rocketmq.mock.Answer

@@ -17,7 +17,8 @@ local LENGTH_BYTES = 4
 ---@param events table `request(connection, command, frame, is_new)` for each request, `is_new`
 --- when no part of it was told before; `begun(connection, bytes,
 --- size, is_new)` when there is only a part of one of so many bytes, `is_new` the first time that
---- its size is known; `bad(connection, why)`
+--- its size is known; `settled(connection)`, which may be missing, when all of a read was told;
+--- `drained(connection)`, which may be missing, when what could not be written at once has been; `bad(connection, why)`
 --- when the bytes are no command (the connection is closed then, as a real server does);
 --- `closed(connection)` once
 ---@return rocketmq.mock.Connection
@@ -72,6 +73,7 @@ function Connection:receive(chunk)
   self.wanted = frame_size(rest, 1)
   if #rest >= LENGTH_BYTES and not self.ending then self:look_at_begun(rest) end
   self:flush()
+  if self.events.settled then self.events.settled(self) end
 end
 
 ---@private
@@ -122,7 +124,10 @@ end
 function Connection:write(bytes)
   if self.half_closed or #bytes == 0 then return end
   local written = self.socket:try_write(bytes) or 0
-  if written < #bytes then self.socket:write(bytes:sub(written + 1)) end
+  if written == #bytes then return end
+  self.socket:write(bytes:sub(written + 1), function()
+    if not self.closed and self.events.drained then self.events.drained(self) end
+  end)
 end
 
 ---@private
@@ -212,6 +217,26 @@ function Connection:finish(how)
   self:flush()
 end
 
+---How many bytes wait to be written.
+---@return integer
+function Connection:unsent()
+  return self.closed and 0 or self.socket:get_write_queue_size()
+end
+
+---Reads nothing until `resume`.
+function Connection:hold()
+  if self.closed or self.ending then return end
+  self.is_held = true
+  self.socket:read_stop()
+end
+
+---Reads again.
+function Connection:resume()
+  if not self.is_held or self.closed then return end
+  self.is_held = false
+  if not (self.ending or self.deaf) then self:listen() end
+end
+
 ---Reads nothing for a time: what the client sends piles up at its side.
 ---@param ms integer
 function Connection:pause_reading(ms)
@@ -221,7 +246,7 @@ function Connection:pause_reading(ms)
   self.deaf:start(ms, 0, function()
     self.deaf:close()
     self.deaf = nil
-    if not self.ending then self:listen() end
+    if not (self.ending or self.is_held) then self:listen() end
   end)
   self.deaf:unref()
 end

@@ -29,6 +29,13 @@ description.fields = {
   { name = "keep", type = "integer",
     help = "how many messages, and how many requests, are kept; the oldest are forgotten; "
       .. "default 100000" },
+  { name = "listen", type = "string",
+    help = "'host:port' where the first name server listens; all others take any port of that "
+      .. "host, and with 0.0.0.0 clients are told the address that they came to; default "
+      .. "127.0.0.1:0, which is any port" },
+  { name = "proxy", type = "string",
+    help = "'host:port;...' of real name servers: the mock stands in front of them and of the "
+      .. "brokers that they name, passes all on and applies its rules" },
   { name = "seed", type = "integer",
     help = "makes the mock's random choices repeatable; default 1" },
 }
@@ -36,6 +43,10 @@ description.fields = {
 for _, part in ipairs(parts.list) do
   for _, row in ipairs(part.fields or {}) do table.insert(description.fields, row) end
 end
+
+-- What a proxy has nothing to do with, because the servers behind it say it.
+local NOT_FOR_PROXIES = { "brokers", "topics", "auto_create", "default_topic",
+  "default_topic_queues", "namesrvs", "cluster", "max_message_size", "version" }
 
 local broker_fields = {
   { name = "name", type = "string", help = "the broker's name" },
@@ -192,6 +203,30 @@ local function part_options(given)
   return options
 end
 
+local MAX_PORT = 65535
+
+local function read_listen(given)
+  local host, port = given:match "^([%d.]+):(%d+)$"
+  if not host or tonumber(port) > MAX_PORT then
+    error(("mock: 'listen' must be an IPv4 address and a port, 127.0.0.1:9876, not '%s'"):format(
+      given), 0)
+  end
+  return host, tonumber(port)
+end
+
+local function check_proxy(given)
+  for _, name in ipairs(NOT_FOR_PROXIES) do
+    if given[name] ~= nil then
+      error(("mock: 'proxy' excludes '%s': the servers behind it decide that"):format(name), 0)
+    end
+  end
+  for addr in given.proxy:gmatch "[^;,%s]+" do
+    if not addr:match "^.+:%d+$" then
+      error(("mock: 'proxy': '%s' is not host:port"):format(addr), 0)
+    end
+  end
+end
+
 ---Reads a description. Raises, without a position, when it is wrong.
 ---@param given table?
 ---@return table
@@ -199,6 +234,8 @@ function description.read(given)
   given = given or {}
   if type(given) ~= "table" then error("mock: must be given a table, not " .. type(given), 0) end
   fields.check("mock", given, description.fields)
+  if given.proxy then check_proxy(given) end
+  local host, port = read_listen(given.listen or "127.0.0.1:0")
   local topics = read_topics(given.topics)
   local brokers, names = read_brokers(given.brokers or 1, given.cluster or "DefaultCluster")
   place_topics(topics, brokers, names)
@@ -213,6 +250,9 @@ function description.read(given)
     version = given.version or 493,
     keep = given.keep or 100000,
     seed = given.seed or 1,
+    host = host,
+    port = port,
+    proxy = given.proxy,
     options = part_options(given),
   }
 end

@@ -16,6 +16,7 @@ local description = require "rocketmq.mock.description"
 local fields = require "rocketmq.mock.fields"
 local parts = require "rocketmq.mock.parts"
 local new_random = require "rocketmq.mock.random"
+local proxy = require "rocketmq.mock.proxy"
 local rules = require "rocketmq.mock.rules"
 local wait = require "rocketmq.mock.wait"
 local wire = require "rocketmq.wire"
@@ -54,6 +55,11 @@ local function new_world(plan)
     rules = {},
     rules_made = 0,
     seed = plan.seed,
+    host = plan.host, -- on which all servers listen
+    port = plan.port, -- of the first name server, 0: any
+    noted = function() end, -- told the journal's entry of each request
+    trouble = function() end, -- told a proxy's name and why it cannot pass on
+    appeared = function() end, -- told each broker's proxy when it is made
     random = new_random(plan.seed),
   }
   function world.now() return (uv.hrtime() - started) / 1e6 end
@@ -107,12 +113,20 @@ local function start_brokers(self, plan)
 end
 
 local function start_name_servers(self, plan)
-  local addrs = {}
   for index, given in ipairs(plan.namesrvs) do
-    local server = new_name_server(self.world, index, given)
-    self.name_servers[index] = server
-    addrs[index] = server.addr
+    self.name_servers[index] = new_name_server(self.world, index, given)
   end
+end
+
+local function start(self, plan)
+  if plan.proxy then
+    proxy.start(self, plan.proxy, plan.port)
+  else
+    start_brokers(self, plan)
+    start_name_servers(self, plan)
+  end
+  local addrs = {}
+  for index, server in ipairs(self.name_servers) do addrs[index] = server.addr end
   self.namesrv = table.concat(addrs, ";")
 end
 
@@ -133,9 +147,14 @@ end
 local function new(given)
   local ok, plan = pcall(description.read, given)
   if not ok then error(plan, 2) end
-  local self = setmetatable({ world = new_world(plan), brokers = {}, name_servers = {} }, Mock)
-  start_brokers(self, plan)
-  start_name_servers(self, plan)
+  local self = setmetatable({ world = new_world(plan), brokers = {}, name_servers = {},
+    is_proxy = plan.proxy ~= nil }, Mock)
+  local why
+  ok, why = pcall(start, self, plan)
+  if not ok then
+    self:close()
+    error(why, 2)
+  end
   return self
 end
 
@@ -149,7 +168,9 @@ function Mock:broker(name, id)
     local known = {}
     for other in pairs(self.brokers) do known[#known + 1] = other end
     table.sort(known)
-    error(fields.unknown("mock broker", name, known), 2)
+    error(self.is_proxy and #known == 0
+      and "mock: no route has named a broker yet; a proxy knows those that its clients asked for"
+      or fields.unknown("mock broker", name, known), 2)
   end
   id = id or 0
   return servers[id] or error(("mock: broker %s has no id %s"):format(name, tostring(id)), 2)
@@ -174,8 +195,9 @@ function Mock:set_order_conf(topic, conf)
   self.world.order_confs[topic] = conf
 end
 
--- All that a rule's `at` may be.
+-- All that a rule's `at` may be; nil for a proxy, which learns of brokers only by and by.
 local function all_places(self)
+  if self.is_proxy then return nil end
   local places = {}
   for _, server in each_server(self) do
     for label in pairs(server.labels) do places[label] = true end
@@ -254,6 +276,7 @@ end
 ---id.
 ---@return table<string, table<string, rocketmq.mock.Client>>
 function Mock:clients()
+  if self.is_proxy then error("clients: a proxy knows none; the brokers behind it do", 2) end
   local found = {}
   for _, servers in pairs(self.brokers) do
     for _, broker in pairs(servers) do found[broker.server.name] = broker:clients() end

@@ -39,19 +39,19 @@ local function permitted(topic, group)
 end
 
 -- The addresses of a broker's servers by id; nil when no route names one of them.
-local function addresses(group)
+local function addresses(group, connection)
   local addrs = {}
   for id, broker in pairs(group.servers) do
-    if not broker.is_hidden then addrs[id] = broker.addr end
+    if not broker.is_hidden then addrs[id] = broker.server:address_for(connection) end
   end
   return next(addrs) and addrs or nil
 end
 
 -- The route of a topic as the brokers are at this moment; nil when none has it.
-local function present_route(world, topic)
+local function present_route(world, topic, connection)
   local queues, brokers = {}, {}
   for _, group in ipairs(world.groups) do
-    local config, addrs = group.topics[topic], addresses(group)
+    local config, addrs = group.topics[topic], addresses(group, connection)
     if config and addrs then
       queues[#queues + 1] = { broker_name = group.name, read_queue_nums = config.read,
         write_queue_nums = config.write, perm = permitted(config, group), topic_sys_flag = 0 }
@@ -95,14 +95,15 @@ end
 
 ---The route of a topic as this name server tells it.
 ---@param topic string
+---@param connection rocketmq.mock.Connection? of the client that asks
 ---@return table|string|nil route a table as `rocketmq.wire.encode_route` takes it, or a body; nil when it
 --- knows none
-function NameServer:route(topic)
+function NameServer:route(topic, connection)
   local route
   if self.frozen then
     route = self.frozen[topic]
   else
-    route = present_route(self.world, topic)
+    route = present_route(self.world, topic, connection)
   end
   if route and self.reverse then
     route = { order_topic_conf = route.order_topic_conf, queues = reversed(route.queues),
@@ -135,6 +136,7 @@ local function new(world, index, given)
     bare_keys = given.bare_keys, overrides = {} }, NameServer)
   self.server = Server.new {
     name = self.name,
+    port = index == 1 and world.port or 0,
     labels = { namesrv = true, [self.name] = true },
     world = world,
     handle = function(command, connection) return self:handle(command, connection) end,

@@ -5,9 +5,9 @@ local answer = require "rocketmq.mock.answer"
 -- From this version on a client reads standard JSON; older ones are given bare integer keys.
 local STANDARD_JSON_VERSION = 401
 
-local function route_by_topic(server, command)
+local function route_by_topic(server, command, connection)
   local topic = command.ext.topic or ""
-  local route = server:route(topic)
+  local route = server:route(topic, connection)
   if not route then
     return answer.refuse(wire.response.TOPIC_NOT_EXIST,
       "mock: no broker has told this name server of topic %s", topic)

@@ -1,5 +1,6 @@
 --- The mock's misbehaviour. A rule says which requests it is for and what happens to them instead
 --- of the usual answer. What it does is carried out by `rocketmq.mock.faults`.
+local answers = require "rocketmq.mock.answer"
 local fields = require "rocketmq.mock.fields"
 local wire = require "rocketmq.wire"
 
@@ -79,14 +80,6 @@ local CHANGES = { "wrong_opaque", "length", "duplicate", "cut", "split" }
 -- How the connection ends: one of these.
 local ENDS = { "close", "reset", "half_close" }
 
--- What these say is about a message that the broker has.
-local stored = {
-  [wire.response.SUCCESS] = true,
-  [wire.response.FLUSH_DISK_TIMEOUT] = true,
-  [wire.response.SLAVE_NOT_AVAILABLE] = true,
-  [wire.response.FLUSH_SLAVE_TIMEOUT] = true,
-}
-
 ---The number of a code that is given as a number or a name. Raises for an unknown name.
 ---@param what string
 ---@param code integer|string|nil
@@ -146,7 +139,7 @@ end
 
 local function default_store(given, answer)
   if given.store ~= nil then return given.store end
-  if answer then return stored[answer.code] == true end
+  if answer then return answers.says_stored(answer.code) end
   if #among(given, INSTEAD) > 0 or given.after_read then return false end
   return #among(given, ENDS) == 0 or #among(given, CHANGES) > 0
 end
@@ -214,9 +207,9 @@ end
 ---Raises for a place that there is not.
 ---@param what string
 ---@param at string?
----@param places table<string, true> all that `at` may be
+---@param places table<string, true>? all that `at` may be; nil: anything
 function rules.check_place(what, at, places)
-  if not at or places[at] then return end
+  if not at or not places or places[at] then return end
   local known = {}
   for place in pairs(places) do known[#known + 1] = place end
   table.sort(known)
@@ -240,7 +233,7 @@ end
 
 ---Makes a rule of what a user gave. Raises, without a position, when that is wrong.
 ---@param given table see `rules.fields`
----@param places table<string, true> all that `at` may be
+---@param places table<string, true>? all that `at` may be; nil: anything
 ---@param random fun(n: integer): integer for its choices
 ---@return rocketmq.mock.Rule
 function rules.new(given, places, random)

@@ -106,7 +106,7 @@ function methods:store(sent)
   offsets[sent.queue_id] = queue_offset + 1
   local log_offset = group.log_offset
   group.log_offset = log_offset + STORED_OVERHEAD + #sent.body + #sent.topic + #sent.properties
-  local offset_id = wire.encode_offset_id { host = self.server.host, port = self.port,
+  local offset_id = wire.encode_offset_id { host = self.server.ip, port = self.port,
     offset = log_offset }
   group.world.journal:message { request = sent.entry, topic = sent.topic, broker = self.name,
     queue_id = sent.queue_id, queue_offset = queue_offset, offset_msg_id = offset_id,

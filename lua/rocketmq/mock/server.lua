@@ -7,6 +7,7 @@ local faults = require "rocketmq.mock.faults"
 
 local RESPONSE, ONEWAY = 1, 2 -- bits of a command's flag
 local BACKLOG = 512
+local EVERY_HOST = "0.0.0.0"
 
 ---@class rocketmq.mock.Server
 ---@field name string "namesrv-1", "broker-a", "broker-a#1"
@@ -20,14 +21,22 @@ Server.__index = Server
 -- whoever connects to it is refused.
 local function bound(host, port)
   local socket = assert(uv.new_tcp())
-  assert(socket:bind(host, port))
   socket:unref()
+  local ok, why = socket:bind(host, port)
+  if not ok then
+    socket:close()
+    error(("mock: cannot listen on %s:%d: %s"):format(host, port, why), 0)
+  end
   return socket
 end
 
 ---@param options table `name`, `labels` (set of what a rule's `at` may call it), `world` (see
---- init.lua: rules, journal, version, next_connection, now), `handle(command, connection,
---- entry)` giving an answer or nil, `lost(connection)` when a connection has ended
+--- init.lua: rules, journal, version, next_connection, now), `port` (0, the default: any),
+--- `handle(command, connection, entry)` giving an answer or nil, `lost(connection)` when a
+--- connection has ended; instead of `handle` there may be `pass(connection, command, frame, entry,
+--- rule)`, which sees to the answer, and to the rule if there is one, itself, and gets what clients
+--- answer too, without an entry; and with it
+--- `accepted(connection)`, `settled(connection)` and `drained(connection)`
 ---@return rocketmq.mock.Server
 function Server.new(options)
   local self = setmetatable({
@@ -36,7 +45,11 @@ function Server.new(options)
     world = options.world,
     handle = options.handle,
     lost = options.lost,
-    host = options.host or "127.0.0.1",
+    pass = options.pass,
+    accepted = options.accepted,
+    settled = options.settled,
+    drained = options.drained,
+    host = options.world.host,
     connections = {},
     timers = {},
     calls = {}, -- requests of ours that wait for their answers: by opaque, `connection` and `done`
@@ -44,7 +57,7 @@ function Server.new(options)
     running = false,
     closed = false,
   }, Server)
-  self:bind(0)
+  self:bind(options.port or 0)
   self:start()
   return self
 end
@@ -52,17 +65,31 @@ end
 ---@private
 function Server:bind(port)
   self.socket = bound(self.host, port)
-  self.port = self.socket:getsockname().port
-  self.addr = ("%s:%d"):format(self.host, self.port)
+  local own = self.socket:getsockname() -- nil when it is another's: listening fails then
+  self.port = own and own.port or port
+  self.ip = self.host == EVERY_HOST and "127.0.0.1" or self.host
+  self.addr = ("%s:%d"):format(self.ip, self.port)
+end
+
+---The address by which the client of a connection, to this or another server, can reach this one: where
+---servers listen on every address, the one that this client came to.
+---@param connection rocketmq.mock.Connection?
+---@return string
+function Server:address_for(connection)
+  local own = self.host == EVERY_HOST and connection and connection.socket:getsockname()
+  return own and ("%s:%d"):format(own.ip, self.port) or self.addr
 end
 
 ---Opens the port (again). Does nothing when it is open.
 function Server:start()
   if self.running or self.closed then return end
   self.running = true
-  assert(self.socket:listen(BACKLOG, function(err)
+  local ok, why = self.socket:listen(BACKLOG, function(err)
     if not err then self:accept() end
-  end))
+  end)
+  if ok then return end
+  self:close()
+  error(("mock: cannot listen on %s: %s"):format(self.addr, why), 0)
 end
 
 ---Closes the port and all connections; whoever connects is refused until `start`. Nothing is
@@ -127,6 +154,8 @@ function Server:accept()
   local connection = Connection.new(socket, self.world.next_connection(), {
     request = function(from, command, frame, is_new) self:serve(from, command, frame, is_new) end,
     begun = function(from, bytes, size, is_new) return self:begun(from, bytes, size, is_new) end,
+    settled = self.settled,
+    drained = self.drained,
     bad = function(from, why) self.world.journal:bad(self.name, from.number, why) end,
     closed = function(from)
       self.connections[from] = nil
@@ -135,6 +164,7 @@ function Server:accept()
     end,
   })
   self.connections[connection] = true
+  if self.accepted then self.accepted(connection) end
   local rule = self.world.rule_for("connect", self.labels)
   if not rule then return end
   self:misbehave(rule, connection)
@@ -194,11 +224,18 @@ end
 
 ---@private
 function Server:serve(connection, command, frame, is_new)
-  if is_set(command.flag, RESPONSE) then return self:answered(connection, command) end
+  if is_set(command.flag, RESPONSE) then
+    if self.pass then return self.pass(connection, command, frame) end
+    return self:answered(connection, command)
+  end
   if self.world.has_reading_rules and self:cut_off(connection, command, is_new) then return end
   local topic = topic_of(command)
   local entry = self.world.journal:request(self, connection, command, frame, topic)
+  self.world.noted(entry)
   local rule = self.world.rule_for("request", self.labels, command.code, topic)
+  if self.pass and not (rule and not rule.store) then
+    return self.pass(connection, command, frame, entry, rule)
+  end
   if rule then
     return self:misbehave(rule, connection, self:frame_for(rule, connection, command, entry),
       command)
@@ -271,8 +308,11 @@ function Server:frame_for(rule, connection, command, entry)
   end
 end
 
----@private
--- What a rule does, now or after its delay.
+---What a rule does, now or after its delay.
+---@param rule rocketmq.mock.Rule
+---@param connection rocketmq.mock.Connection
+---@param frame fun(opaque: integer?): string? see `rocketmq.mock.faults`
+---@param command table?
 function Server:misbehave(rule, connection, frame, command)
   if not rule.delay then return faults.act(rule, connection, frame, command) end
   local timer = assert(uv.new_timer())

@@ -1,18 +1,10 @@
 --- The main task: what the command line asks for, in its order, then the script.
 local native = require "rocketmq.native.task"
 
---- `--mock=brokers=3,topics={Orders=8}`: a table, with or without its braces.
-local function read_spec(text)
-  if not text:find "^%s*{" then text = "{" .. text .. "}" end
-  local chunk, err = loadstring("return " .. text, "=--mock")
-  if not chunk then error(err, 0) end
-  return setfenv(chunk, {})()
-end
-
 --- Starts the mock. False when that failed, which has been said then.
 local function start_mock(mock)
   local ok, address = pcall(function()
-    return require "rocketmq.command.mock"(mock.spec and read_spec(mock.spec))
+    return require "rocketmq.runtime.mock"(mock.spec)
   end)
   if ok then
     native.serve(address, mock.forced)

@@ -1,0 +1,17 @@
+--- What --mock does: a cluster in this process, and a line that says that it is one.
+local new_mock = require "rocketmq.mock"
+local read_table = require "rocketmq.command.table"
+
+---Starts the mock and says so on stderr.
+---@param spec string? the inside of a description for `rocketmq.mock`; default two brokers
+---@return string namesrv its name servers' addresses
+return function(spec)
+  local given = { brokers = 2, keep = 0 }
+  for name, value in pairs(spec and read_table("--mock", spec) or {}) do given[name] = value end
+  local mock = new_mock(given)
+  local brokers = 0
+  for _ in pairs(mock.brokers) do brokers = brokers + 1 end
+  io.stderr:write(("mock: name server at %s, %d broker%s; nothing is stored and nothing is sent "
+    .. "to a real RocketMQ\n"):format(mock.namesrv, brokers, brokers == 1 and "" or "s"))
+  return mock.namesrv
+end

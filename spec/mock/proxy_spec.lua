@@ -1,0 +1,294 @@
+-- The mock as a proxy. What stands behind it here is another mock.
+local new_mock = require "rocketmq.mock"
+local raw_client = require "spec.support.raw_client"
+local rocketmq = require "rocketmq"
+local uv = require "luv"
+local wire = require "rocketmq.wire"
+
+describe("a proxy", function()
+  local real, mock, producer
+
+  before_each(function()
+    real = new_mock { brokers = { { name = "broker-a", slaves = 1 }, "broker-b" },
+      topics = { Orders = 2 }, namesrvs = 2 }
+    mock = new_mock { proxy = real.namesrv }
+  end)
+
+  after_each(function()
+    if producer then producer:shutdown() end
+    producer = nil
+    mock:close()
+    real:close()
+  end)
+
+  local function new_producer(settings)
+    local given = { group = "spec", namesrv = mock.namesrv }
+    for name, value in pairs(settings or {}) do given[name] = value end
+    producer = rocketmq.producer(given)
+    return producer
+  end
+
+  local function queue(broker) return { queue = { broker = broker, id = 0 } } end
+
+  it("passes sends through, and knows what was stored where", function()
+    new_producer()
+    for index = 1, 40 do
+      local result = assert(producer:send { topic = "Orders", body = "body " .. index,
+        tags = "t", properties = { n = index .. "" } })
+      assert.equal(index, real:count())
+      local stored, seen = real:messages()[index], mock:messages()[index]
+      assert.equal(stored.offset_msg_id, result.offset_msg_id)
+      for _, name in ipairs { "topic", "broker", "queue_id", "queue_offset", "body", "tags",
+        "msg_id", "offset_msg_id", "group" } do
+        assert.equal(stored[name], seen[name])
+      end
+      assert.same(stored.properties, seen.properties)
+    end
+    assert.equal(40, #mock:requests { code = 310 })
+    assert.is_true(#mock:requests { at = "broker-b", code = "HEART_BEAT" } > 0)
+  end)
+
+  it("lets clients know brokers by its own addresses only", function()
+    local client = assert(raw_client.connect(mock:name_server(1).addr))
+    finally(function() client:close() end)
+    for version, spelling in pairs { [401] = '"0":', [300] = "0:" } do
+      local body = client:request({ code = 105, version = version,
+        ext = { topic = "Orders" } }).body
+      assert.is_truthy(body:find("{" .. spelling, 1, true), body)
+      local addrs = {}
+      for _, broker in ipairs(wire.decode_route(body).brokers) do
+        for id, addr in pairs(broker.addrs) do addrs[broker.broker_name .. id] = addr end
+      end
+      assert.same({ ["broker-a0"] = mock:broker("broker-a").addr,
+        ["broker-a1"] = mock:broker("broker-a", 1).addr,
+        ["broker-b0"] = mock:broker("broker-b").addr }, addrs)
+    end
+    assert.equal(real:broker("broker-a", 1).addr, mock:broker("broker-a", 1).upstream)
+    assert.equal(17, client:request({ code = 105, ext = { topic = "None" } }).code)
+  end)
+
+  it("keeps all else in a name server's answer as it came", function()
+    local addr = real:broker("broker-a").addr
+    local route = '{ "brokerDatas" : [ {"zone":"z","brokerAddrs" : { "0" : "' .. addr
+      .. '" },"brokerName":"broker-a","enableActingMaster":false}],"queueDatas":[{"brokerName":'
+      .. '"broker-a","perm":6,"readQueueNums":1,"writeQueueNums":1}],"new":"' .. addr .. '"}'
+    for index = 1, 2 do real:name_server(index):set_route("Orders", route) end
+    local client = assert(raw_client.connect(mock:name_server(2).addr))
+    finally(function() client:close() end)
+    local body = client:request({ code = 105, ext = { topic = "Orders" } }).body
+    local own = mock:broker("broker-a").addr
+    assert.equal(route:gsub('("0" : ")' .. addr:gsub("%.", "%%."), "%1" .. own), body)
+  end)
+
+  it("rewrites what a name server says of the whole cluster", function()
+    local addr = real:broker("broker-b").addr
+    real:rule { at = "namesrv", code = 106, store = false, answer = { code = 0, body =
+      '{"brokerAddrTable":{"broker-b":{"brokerAddrs":{0:"' .. addr .. '",1:"10.1.1.1:1"},'
+      .. '"brokerName":"broker-b","cluster":"C"}},"clusterAddrTable":{"C":["broker-b"]}}' } }
+    local client = assert(raw_client.connect(mock:name_server(1).addr))
+    finally(function() client:close() end)
+    local body = client:request({ code = 106 }).body
+    assert.equal('{"brokerAddrTable":{"broker-b":{"brokerAddrs":{0:"'
+      .. mock:broker("broker-b").addr .. '",1:"' .. mock:broker("broker-b", 1).addr
+      .. '"},"brokerName":"broker-b",'
+      .. '"cluster":"C"}},"clusterAddrTable":{"C":["broker-b"]}}', body)
+    assert.equal("10.1.1.1:1", mock:broker("broker-b", 1).upstream)
+  end)
+
+  it("applies rules instead of passing a request on", function()
+    new_producer { retries = 1 }
+    mock:rule { at = "broker-a", code = "SEND_MESSAGE_V2", answer = { code = "SYSTEM_BUSY" } }
+    for _ = 1, 6 do
+      assert.equal("broker-b", assert(producer:send { topic = "Orders", body = "x" }).queue.broker)
+    end
+    local _, err = producer:send({ topic = "Orders", body = "x" }, queue "broker-a")
+    assert.equal(2, err.code)
+    assert.equal(0, #real:messages("Orders", "broker-a"))
+    assert.equal(0, #real:requests { at = "broker-a", code = 310 })
+    assert.equal(6, mock:count())
+  end)
+
+  it("applies rules to the answers of what it passed on", function()
+    new_producer { retries = 0, send_msg_timeout = 20000 }
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+    mock:rule { at = "broker-a", code = 310, times = 1, answer = { code = "FLUSH_DISK_TIMEOUT" } }
+    local result = assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+    assert.equal("FLUSH_DISK_TIMEOUT", result.status)
+    assert.equal(1, result.queue_offset)
+    mock:rule { code = 310, times = 1, split = 9, delay = 3, duplicate = true }
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+    mock:rule { code = 310, times = 1, cut = 30, close = true }
+    local _, err = producer:send({ topic = "Orders", body = "x" }, queue "broker-a")
+    assert.equal("closed", err.kind)
+    assert.is_true(err.maybe_stored)
+    assert.equal(4, real:count())
+    assert.equal(4, mock:count())
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+  end)
+
+  it("gives wrong opaques and lengths to real answers", function()
+    local client = assert(raw_client.connect(mock:name_server(1).addr))
+    finally(function() client:close() end)
+    mock:rule { times = 1, wrong_opaque = true }
+    local opaque = client:send { code = 105, ext = { topic = "Orders" } }
+    assert.equal(0, client:request({ code = 105, ext = { topic = "Orders" } }).code)
+    assert.is_nil(client.replies[opaque])
+    assert.equal(2, #client.order)
+    mock:rule { times = 1, length = "huge", close = true }
+    client.raw = true
+    client:send { code = 105, ext = { topic = "Orders" } }
+    client:wait_end()
+    assert.equal("\255\255\255\255", client.bytes:sub(1, 4))
+  end)
+
+  it("passes what a broker asks its clients, and their answers", function()
+    new_producer()
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+    local answer = assert(real:broker("broker-a"):request { code = 4711, body = "b" })
+    assert.same({ 3, " request type 4711 not supported" }, { answer.code, answer.remark })
+    local clients = real:clients()["broker-a"]
+    assert.equal(1, select("#", next(clients)) - 1)
+  end)
+
+  it("passes large frames both ways, and many of them", function()
+    local client = assert(raw_client.connect(mock:name_server(1).addr))
+    finally(function() client:close() end)
+    client:request { code = 105, ext = { topic = "Orders" } }
+    local sender = assert(raw_client.connect(mock:broker("broker-a").addr))
+    finally(function() sender:close() end)
+    local body, last = ("0123456789abcdef"):rep(2 ^ 16), nil -- 1 MiB
+    for index = 1, 12 do
+      last = sender:send { code = 310, body = body, ext = { a = "g", b = "Orders", c = "TBW102",
+        d = "4", e = "0", f = "0", g = "1", h = "0", i = "K\1" .. index .. "\2" } }
+    end
+    assert.equal(0, sender:reply(last).code)
+    assert.equal(12, real:count())
+    for _, message in ipairs(real:messages()) do assert.is_true(message.body == body) end
+    local big = ("x"):rep(8 * 2 ^ 20)
+    for index = 1, 2 do real:name_server(index):set_route("Big", big) end
+    assert.is_true(client:request({ code = 105, ext = { topic = "Big" } }).body == big)
+  end)
+
+  it("is not read faster than the server behind it reads", function()
+    local asker = assert(raw_client.connect(mock:name_server(1).addr))
+    asker:request { code = 105, ext = { topic = "Orders" } }
+    asker:close()
+    local broker = mock:broker "broker-a"
+    local client = assert(raw_client.connect(broker.addr))
+    finally(function() client:close() end)
+    real:rule { at = "broker-a", times = 1, deaf = 300 }
+    local body, last, most = ("x"):rep(2 ^ 20), nil, 0
+    client:request { code = 999 }
+    for _ = 1, 48 do last = client:send { code = 998, body = body } end
+    local _, link = next(broker.links)
+    mock:wait(function()
+      most = math.max(most, link.upstream:unsent())
+      return client.replies[last]
+    end, 20000)
+    assert.equal(3, client.replies[last].code)
+    assert.is_true(most > 2 ^ 20 and most < 4 * 2 ^ 20, most)
+  end)
+
+  it("ends a client's connection with the server's, and the other way round", function()
+    local client = assert(raw_client.connect(mock:name_server(1).addr))
+    client:request { code = 105, ext = { topic = "Orders" } }
+    real:name_server(1):disconnect()
+    assert.equal("end", client:wait_end())
+    client:close()
+    client = assert(raw_client.connect(mock:name_server(1).addr))
+    client:request { code = 105, ext = { topic = "Orders" } }
+    local server = real:name_server(1).server
+    assert.equal(1, #server:open_connections())
+    client:close()
+    assert.is_truthy(real:wait(function() return #server:open_connections() == 0 end))
+  end)
+
+  it("ends connections when the server behind it cannot be reached, and notes it", function()
+    local told
+    mock.world.trouble = function(name, why) told = { name, why } end
+    local addr = real:name_server(1).addr
+    real:name_server(1):stop()
+    local client = assert(raw_client.connect(mock:name_server(1).addr))
+    client:send { code = 105, ext = { topic = "Orders" } }
+    assert.is_truthy(client:wait_end())
+    client:close()
+    assert.same({ "namesrv-1", addr .. ": ECONNREFUSED" }, told)
+    assert.equal(told[2], mock:bad_input()[1].why)
+  end)
+
+  it("says when what is behind it speaks something else", function()
+    real:rule { at = "namesrv-1", speak = "http" }
+    local client = assert(raw_client.connect(mock:name_server(1).addr))
+    client:send { code = 105, ext = { topic = "Orders" } }
+    assert.is_truthy(client:wait_end())
+    client:close()
+    assert.matches("the other side speaks HTTP", mock:bad_input()[1].why)
+  end)
+
+  it("follows a broker that moves, and moves itself", function()
+    new_producer { poll_name_server_interval = 10 }
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+    local own = mock:broker("broker-a").addr
+    real:broker("broker-a"):move()
+    assert.is_truthy(mock:wait(function()
+      return mock:broker("broker-a").upstream == real:broker("broker-a").addr
+    end))
+    assert.equal(own, mock:broker("broker-a").addr)
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+    mock:broker("broker-a"):move()
+    assert.are_not.equal(own, mock:broker("broker-a").addr)
+    assert.is_truthy(mock:wait(function()
+      return producer:send({ topic = "Orders", body = "x" }, queue "broker-a")
+    end))
+  end)
+
+  it("can be down while the broker is not", function()
+    new_producer { retries = 2 }
+    assert(producer:queues "Orders")
+    mock:broker("broker-a"):stop()
+    for _ = 1, 4 do
+      assert.equal("broker-b", assert(producer:send { topic = "Orders", body = "x" }).queue.broker)
+    end
+  end)
+
+  it("refuses what the servers behind it decide", function()
+    local function refuses(pattern, fn)
+      local ok, err = pcall(fn)
+      assert.is_false(ok)
+      assert.matches(pattern, err)
+    end
+    refuses("'proxy' excludes 'topics'", function() new_mock { proxy = "a:1", topics = {} } end)
+    refuses("'proxy': 'nowhere' is not host:port", function() new_mock { proxy = "nowhere" } end)
+    refuses("no route has named a broker yet", function() mock:broker "broker-a" end)
+    refuses("a proxy knows none", function() mock:clients() end)
+  end)
+end)
+
+describe("the address where the mock listens", function()
+  it("is what it was told, and no other program's", function()
+    local probe = new_mock()
+    local port = probe:name_server().port
+    probe:close()
+    local mock = new_mock { listen = "127.0.0.1:" .. port }
+    assert.equal("127.0.0.1:" .. port, mock.namesrv)
+    assert.error_matches(function() new_mock { listen = "127.0.0.1:" .. port } end,
+      "mock: cannot listen on 127.0.0.1:%d+: EADDRINUSE")
+    mock:close()
+    for _, given in ipairs { "localhost:1", "127.0.0.1", "127.0.0.1:70000" } do
+      assert.error_matches(function() new_mock { listen = given } end, "'listen' must be an IPv4")
+    end
+  end)
+
+  it("is told to clients as the one that they came to when it is every one", function()
+    local mock = new_mock { listen = "0.0.0.0:0", topics = { Orders = 1 } }
+    finally(function() mock:close() end)
+    for _, ip in ipairs { "127.0.0.1", "127.0.0.2" } do
+      local client = assert(raw_client.connect(ip .. ":" .. mock:name_server().port))
+      local body = client:request({ code = 105, version = 401, ext = { topic = "Orders" } }).body
+      assert.equal(("%s:%d"):format(ip, mock:broker("broker-a").port),
+        wire.decode_route(body).brokers[1].addrs[0])
+      client:close()
+    end
+    assert.is_truthy(uv.loop_alive())
+  end)
+end)
