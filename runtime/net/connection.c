@@ -49,12 +49,14 @@ void rmq_connection_opened(rmq_connection *c) {
 /* --- out --- */
 
 bool rmq_connection_has_room(const rmq_connection *c) {
-  return c->state == RMQ_CONNECTION_OPEN && rmq_buf_len(&c->out) <= MOST_UNSENT &&
+  return c->state == RMQ_CONNECTION_OPEN && rmq_buf_len(&c->out) <= MOST_UNSENT && !c->shown &&
          (c->announcing || rmq_link_alone(&c->waiting));
 }
 
 static void encode(rmq_connection *c, rmq_request *request) {
-  request->start_at = c->written + rmq_buf_len(&c->out);
+  const rmq_transport_watch *watch = &c->transport->watch;
+  size_t offset = rmq_buf_len(&c->out);
+  request->start_at = c->written + offset;
   request->written_at = rmq_transport_now(c->transport);
   if (request->oneway) {
     request->opaque = c->pending.next;
@@ -71,6 +73,9 @@ static void encode(rmq_connection *c, rmq_request *request) {
     }
   }
   request->encode(request, &c->out, request->opaque);
+  if (watch->before_request || watch->after_response) {
+    rmq_connection_show_request(c, request, offset);
+  }
   request->end_at = c->written + rmq_buf_len(&c->out);
   c->transport->stats.requests++;
 }
@@ -166,6 +171,11 @@ static void handle_reply(rmq_connection *c, rmq_slice body) {
   if (!request) {
     t->stats.late_replies++;
     return;
+  }
+  if (t->watch.after_response) {
+    rmq_connection_show_response(c, request, body);
+    request = rmq_pending_get(&c->pending, t->header.opaque);
+    if (!request) return;
   }
   t->stats.replies++;
   if (t->header.code == RMQ_GO_AWAY) rmq_connection_replace(c);

@@ -81,6 +81,7 @@ struct rmq_connection {
   size_t read_size; /* how much the next read asks for */
   uint64_t written; /* bytes that kernels took since the beginning: the position in the stream */
   bool wants_write; /* want_write is on */
+  bool shown;       /* a watcher looks at the last bytes of `out`: nothing may follow them yet */
   bool announcing;  /* the `connected` callback runs: its requests go before those that wait */
   bool got_reply;   /* on this socket */
   int write_error;  /* a write outside of an event failed; handled at the end of the turn */
@@ -100,6 +101,7 @@ enum { RMQ_RECENT = 8 };
 
 struct rmq_transport {
   rmq_transport_config config;
+  rmq_transport_watch watch;
   rmq_io *io;
   const rmq_io_calls *calls;
   rmq_wheel *wheel;
@@ -176,5 +178,14 @@ void rmq_connection_settle(rmq_connection *connection);
 void rmq_connection_break(rmq_connection *connection, int status, const char *why);
 /* An open one was left alone for a while: gives memory back, or closes it. */
 void rmq_connection_quiet(rmq_connection *connection);
+
+/* watch.c */
+
+/* Shows a request, which is the bytes of `out` from `offset` on, to who watches; what they add is in
+ * it afterwards. */
+void rmq_connection_show_request(rmq_connection *connection, rmq_request *request, size_t offset);
+/* Shows the answer that is in the transport's `header`. */
+void rmq_connection_show_response(rmq_connection *connection, const rmq_request *request,
+                                  rmq_slice body);
 
 #endif

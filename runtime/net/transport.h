@@ -51,6 +51,7 @@ struct rmq_request {
   /* The transport's. */
   uint8_t state; /* where it is: waiting, sent, ... */
   int32_t opaque;
+  int32_t code;  /* noted while the transport is watched */
   rmq_link link; /* in one of the connection's lists */
   rmq_timer timer;
   rmq_connection *connection;
@@ -58,6 +59,38 @@ struct rmq_request {
   uint64_t end_at;     /* the position after its last byte; 0: not encoded */
   rmq_mono written_at; /* when it was encoded; before that, since when it waits */
 };
+
+/* A request that is about to be sent. */
+typedef struct rmq_watched_request {
+  const char *addr;
+  const rmq_header *header;
+  rmq_slice body;
+  rmq_buf *added; /* see rmq_watched_add */
+} rmq_watched_request;
+
+/* An answer that has come, before `done` of its request. */
+typedef struct rmq_watched_response {
+  const char *addr;
+  int32_t request_code;
+  const rmq_header *header;
+  rmq_slice body;
+  int64_t elapsed_us; /* since the request was encoded */
+} rmq_watched_response;
+
+/* What watchers are told. They may start requests, and must not free the transport. */
+typedef void rmq_before_request(void *owner, const rmq_watched_request *request);
+typedef void rmq_after_response(void *owner, const rmq_watched_response *response);
+
+/* Who watches all requests and answers. Without one nothing is looked at. */
+typedef struct rmq_transport_watch {
+  rmq_before_request *before_request; /* or NULL */
+  rmq_after_response *after_response; /* or NULL */
+  void *owner;
+} rmq_transport_watch;
+
+/* From inside `before_request`: adds an ext field; adding it once more with the same value does
+ * nothing. RMQ_EINVAL when there is one of this name, or the name is empty; RMQ_ELIMIT when it is too much for a header. */
+int rmq_watched_add(const rmq_watched_request *request, rmq_slice name, rmq_slice value);
 
 typedef struct rmq_transport_config {
   rmq_io *io; /* must outlive the transport; its host and owner are set by it */
@@ -86,6 +119,9 @@ rmq_transport *rmq_transport_new(const rmq_transport_config *config);
 /* Closes all connections; pending requests are dropped without `done`. The memory goes when the
  * last `closed` event has come. */
 void rmq_transport_free(rmq_transport *transport);
+
+/* From now on. All zero: nobody watches. */
+void rmq_transport_set_watch(rmq_transport *transport, const rmq_transport_watch *watch);
 
 /* Sends a request to "host:port" (a DNS name is resolved each time a connection is made). */
 void rmq_transport_invoke(rmq_transport *transport, const char *addr, rmq_request *request);
