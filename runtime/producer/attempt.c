@@ -15,16 +15,24 @@ static rmq_send *send_of(rmq_request *request) {
   return rmq_link_owner(request, rmq_send, request);
 }
 
-/* Ends the send because its time is over before this attempt. */
-static void end_late(rmq_send *send) {
+/* Its time is over before this attempt. */
+static void set_late(rmq_send *send) {
   if (send->failure.n_tries > 0) {
-    rmq_send_end_failed(send);
+    rmq_failure_conclude(&send->failure, rmq_topic_name(send->topic), rmq_send_elapsed_us(send));
     return;
   }
   rmq_failure_set(&send->failure, RMQ_KIND_TIMEOUT, 10002,
                   "Sending to topic \"%s\": the time of %lld ms was over before the first attempt.",
                   send->topic->name, (long long)rmq_mono_diff_ms(send->deadline, send->started));
   send->failure.topic = rmq_copy_text(send->topic->name, send->topic->name_len);
+}
+
+static void end_late(rmq_send *send) {
+  if (send->has_kept) {
+    rmq_send_end_with_kept(send);
+    return;
+  }
+  set_late(send);
   rmq_send_fail(send);
 }
 
@@ -176,7 +184,7 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   header.born_timestamp = send->born_ms;
   header.flag = send->flag;
   header.sys_flag = send->sys_flag;
-  header.properties = rmq_buf_slice(&send->properties);
+  header.properties = rmq_send_properties(send);
   header.broker_name = rmq_slice_text(send->broker);
   send->encoded = true;
   int32_t flag = send->oneway ? RMQ_FLAG_ONEWAY : 0;
@@ -185,15 +193,34 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
     return;
   }
   rmq_slice body =
-      rmq_pack_body(&send->pack, &send->producer->packer, send->body, &header.sys_flag);
+      rmq_pack_body(&send->pack, &send->producer->packer, rmq_send_body(send), &header.sys_flag);
   rmq_send_request_encode(out, producer->serialize, RMQ_SEND_MESSAGE_V2, opaque, flag, &header,
                           body);
 }
 
+/* False when the attempt is not made. */
+static bool ask_hooks(rmq_send *send) {
+  int status = rmq_hooks_attempt(send);
+  if (status == RMQ_ESTATE) return false;
+  if (status == 0) {
+    if (rmq_mono_before(rmq_send_now(send), send->deadline)) return true;
+    set_late(send);
+  }
+  rmq_send_doom(send);
+  return false;
+}
+
 void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
   rmq_producer *producer = send->producer;
+  if (producer->hooks && !send->carries) {
+    if (!ask_hooks(send)) return;
+    now = rmq_send_now(send);
+  } else {
+    send->attempts++;
+  }
+  if (send->attempts > 1) producer->stats.retried++;
   rmq_attempt_limits limits = {
-      .attempts_left = send->retries - send->attempts,
+      .attempts_left = send->retries - send->attempts + 1,
       .another_broker = another_broker,
       .attempt_timeout_ms = send->attempt_timeout_ms,
       .attempt_floor_ms = producer->settings.attempt_floor,
@@ -202,7 +229,6 @@ void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
   send->phase = RMQ_PHASE_ATTEMPT;
   send->encoded = false;
   send->attempt_started = now;
-  if (send->attempts++ > 0) producer->stats.retried++;
   send->request.oneway = send->oneway;
   send->request.hurried = another_broker && limits.attempts_left > 0;
   send->request.deadline.us = now.us + rmq_policy_attempt_us(left_us, &limits);

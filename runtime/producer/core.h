@@ -2,6 +2,7 @@
 #define RMQ_PRODUCER_CORE_H
 
 #include "net/transport.h"
+#include "producer/hook.h"
 #include "producer/pack.h"
 #include "producer/policy.h"
 #include "producer/producer.h"
@@ -52,6 +53,8 @@ typedef struct rmq_send {
   int32_t max_reconsume_times; /* -1: not said */
   bool oneway;
   bool carries;           /* it makes the attempts for `members`, and has no message of its own */
+  uint8_t mode;           /* an rmq_mode */
+  uint8_t generation;     /* how many hooks stand between this send and the script */
   rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
   rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
 
@@ -91,8 +94,12 @@ typedef struct rmq_send {
   size_t kept_place;        /* its position in the batch whose result is kept */
   rmq_link members;         /* of a carrier, in the order in which they are sent */
   size_t n_members;
-  size_t member_bytes; /* the lengths of their bodies */
-  size_t n_encoded;    /* how many there were in the last attempt */
+  size_t member_bytes;    /* the lengths of their bodies */
+  size_t n_encoded;       /* how many there were in the last attempt */
+  int kept_attempt;       /* the number of the attempt that brought it */
+  int32_t tried_queue_id; /* of the attempt that failed last */
+  void *hook_state;       /* the hooks' own */
+  rmq_hook_change change; /* what this attempt sends instead of the message's own */
 } rmq_send;
 
 typedef enum rmq_state {
@@ -128,8 +135,11 @@ struct rmq_producer {
   rmq_link pool;
   size_t pooled;
   uint64_t numbers;
-  bool admitting;     /* rmq_producer_admit is on the stack */
-  rmq_send *entering; /* the send that rmq_producer_admit lets begin, while it has not ended */
+  const rmq_hooks *hooks; /* NULL: nobody is called */
+  void *hooks_arg;
+  unsigned generation; /* of the sends that are started now: 0, or that of the hook that runs */
+  bool admitting;      /* rmq_producer_admit is on the stack */
+  rmq_send *entering;  /* the send that rmq_producer_admit lets begin, while it has not ended */
 
   rmq_timer detector; /* its next round */
   rmq_link probes;    /* its questions under way */
@@ -183,6 +193,29 @@ static inline bool rmq_send_has_given_queue(const rmq_send *send) {
   return rmq_buf_len(&send->given) > 0;
 }
 
+/* What the attempt sends: the message's own, or what a hook has made of it. */
+static inline rmq_slice rmq_send_properties(const rmq_send *send) {
+  const rmq_hook_change *change = &send->change;
+  return rmq_buf_slice(change->properties ? &change->new_properties : &send->properties);
+}
+
+static inline rmq_slice rmq_send_body(const rmq_send *send) {
+  return send->change.body ? rmq_buf_slice(&send->change.new_body) : send->body;
+}
+
+/* hook.c: what hooks have to say about the attempt to the broker and queue that are chosen; to be
+ * called only when the producer has some. Counts the attempt. 0: it is to be made. RMQ_ESTATE: the
+ * process has forked and the send is gone. Another: the send is to end with its failure. */
+int rmq_hooks_attempt(rmq_send *send);
+/* Tells them what the caller is about to get. False when a hook turns it into a failure: the send's
+ * own. */
+bool rmq_hooks_completed(rmq_send *send, const rmq_completion *completion);
+/* Tells them that the end of a transaction is about to be sent. */
+void rmq_hooks_end_transaction(rmq_producer *producer, const rmq_hook_transaction *transaction);
+void rmq_send_forget_change(rmq_send *send);
+/* Refuses what is sent because of a message that a hook has sent because of one, and so on. */
+int rmq_hooks_check_generation(rmq_producer *producer, rmq_slice topic);
+
 /* attempt.c: makes the next attempt, or the pause before it, or ends the send. `rested`: the pause
  * has been made. */
 void rmq_send_go_on(rmq_send *send, bool rested);
@@ -197,12 +230,12 @@ bool rmq_send_has_tried(const rmq_send *send, const char *broker);
 /* outcome.c: what the transport calls at the end of each attempt. */
 void rmq_send_attempt_done(rmq_request *request, const rmq_outcome *outcome);
 
-/* choose.c: asks the caller for the queue, out of the topic's known ones. False when there is none:
+/* choose.c: lets a send fail, with its failure, in a later event: a send never ends from inside the
+ * call that starts it. */
+void rmq_send_doom(rmq_send *send);
+/* Asks the caller for the queue, out of the topic's known ones. False when there is none:
  * the send fails later, never from inside. */
 bool rmq_send_choose(rmq_send *send);
-/* Lets a send fail with its failure in a later event: none ends from inside the call that starts
- * it. */
-void rmq_send_doom(rmq_send *send);
 
 /* faults.c: whether brokers that do badly are avoided, so that attempts are to be noted. */
 bool rmq_producer_avoids(const rmq_producer *producer);
@@ -219,6 +252,10 @@ void rmq_producer_stop_detector(rmq_producer *producer);
 
 /* complete.c: ends a send; its memory goes back to the pool. */
 void rmq_send_complete(rmq_send *send, const rmq_completion *completion);
+/* How a send has ended, or would end now. Sets how long it took in its failure. */
+rmq_completion rmq_send_failed_completion(rmq_send *send);
+rmq_completion rmq_send_kept_completion(const rmq_send *send);
+int64_t rmq_send_elapsed_us(const rmq_send *send);
 /* With its failure, concluded already; because the producer shuts down. */
 void rmq_send_fail(rmq_send *send);
 void rmq_send_fail_shutdown(rmq_send *send);

@@ -189,6 +189,14 @@ static void write_message(rmq_failure *failure, rmq_slice topic) {
   if (hint) rmq_buf_printf(out, " %s", hint);
 }
 
+bool rmq_failure_may_be_stored(const rmq_failure *failure) {
+  for (int i = 0; i < failure->n_tries; i++) {
+    const rmq_try *attempt = &failure->tries[i];
+    if (attempt->written && attempt->kind != RMQ_KIND_BROKER) return true;
+  }
+  return false;
+}
+
 void rmq_failure_conclude(rmq_failure *failure, rmq_slice topic, int64_t elapsed_us) {
   const rmq_try *last = &failure->tries[failure->n_tries - 1];
   failure->kind = last->kind;
@@ -198,10 +206,6 @@ void rmq_failure_conclude(rmq_failure *failure, rmq_slice topic, int64_t elapsed
   failure->topic = copy(topic);
   failure->broker = copy(rmq_slice_text(last->broker));
   failure->addr = copy(rmq_slice_text(last->addr));
-  failure->maybe_stored = false;
-  for (int i = 0; i < failure->n_tries; i++) {
-    const rmq_try *attempt = &failure->tries[i];
-    if (attempt->written && attempt->kind != RMQ_KIND_BROKER) failure->maybe_stored = true;
-  }
+  failure->maybe_stored = rmq_failure_may_be_stored(failure);
   write_message(failure, topic);
 }

@@ -62,6 +62,9 @@ void rmq_failure_set(rmq_failure *failure, rmq_kind kind, int32_t code, const ch
 void rmq_failure_prefix(rmq_failure *failure, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* True when a broker that got the message in one of the attempts did not answer. */
+bool rmq_failure_may_be_stored(const rmq_failure *failure);
+
 /* Gathers the attempts into kind, code, broker, addr, maybe_stored (all those of the last attempt,
  * but maybe_stored of any) and a message that lists them and says what to do. */
 void rmq_failure_conclude(rmq_failure *failure, rmq_slice topic, int64_t elapsed_us);

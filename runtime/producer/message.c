@@ -207,8 +207,7 @@ static void put_our_own(bool wait, rmq_slice msg_id, rmq_buf *out) {
   rmq_buf_u8(out, 2);
 }
 
-int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf *out,
-                           rmq_failure *why) {
+static int put_given(const rmq_message *message, rmq_buf *out, rmq_failure *why) {
   rmq_buf_clear(out);
   if (put_user_properties(message, out, why) < 0) return RMQ_EINVAL;
   bool has_keys = message->n_keys > 1 || (message->n_keys == 1 && message->keys[0].len > 0);
@@ -216,10 +215,12 @@ int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf
   if (message->tags.len > 0 && rmq_properties_put(out, rmq_slice_text("TAGS"), message->tags) < 0) {
     return diagnose(message, why);
   }
-  if (rmq_message_put_fields(message, out, why) < 0) return RMQ_EINVAL;
-  rmq_slice given = rmq_buf_slice(out);
-  put_system(message, out);
-  put_our_own(message->wait, msg_id, out);
+  return rmq_message_put_fields(message, out, why);
+}
+
+/* `given_len`: how much of it a user has written. */
+static int check_all(const rmq_message *message, size_t given_len, const rmq_buf *out,
+                     rmq_failure *why) {
   rmq_slice all = rmq_buf_slice(out);
   if (all.len > RMQ_PROPERTIES_MAX) {
     rmq_failure_set(why, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
@@ -228,7 +229,41 @@ int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf
     return RMQ_EINVAL;
   }
   /* The separators are ASCII, so the whole is valid exactly when each part is. */
-  given.ptr = all.ptr;
+  rmq_slice given = rmq_slice_make(all.ptr, given_len);
   if (rmq_utf8_invalid_at(given) < given.len) return diagnose(message, why);
   return 0;
+}
+
+int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf *out,
+                           rmq_failure *why) {
+  if (put_given(message, out, why) < 0) return RMQ_EINVAL;
+  size_t given_len = rmq_buf_len(out);
+  put_system(message, out);
+  put_our_own(message->wait, msg_id, out);
+  return check_all(message, given_len, out, why);
+}
+
+bool rmq_message_is_users(rmq_slice name) {
+  return !rmq_property_is_reserved(name) && !rmq_slice_is(name, "__SHARDINGKEY") &&
+         !rmq_slice_is(name, "INNER_MULTI_DISPATCH");
+}
+
+static bool has_property(const rmq_message *message, rmq_slice name) {
+  for (size_t i = 0; i < message->n_properties; i++) {
+    if (rmq_slice_equal(message->properties[i].name, name)) return true;
+  }
+  return false;
+}
+
+int rmq_message_properties_again(const rmq_message *users, rmq_slice original, rmq_buf *out,
+                                 rmq_failure *why) {
+  if (put_given(users, out, why) < 0) return RMQ_EINVAL;
+  size_t given_len = rmq_buf_len(out);
+  rmq_field field;
+  while (rmq_properties_next(&original, &field)) {
+    bool theirs = rmq_slice_is(field.name, "KEYS") || rmq_slice_is(field.name, "TAGS");
+    if (theirs || rmq_message_is_users(field.name) || has_property(users, field.name)) continue;
+    rmq_properties_put(out, field.name, field.value);
+  }
+  return check_all(users, given_len, out, why);
 }

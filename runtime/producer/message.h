@@ -27,4 +27,13 @@ int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf
  * `why`. */
 int rmq_message_check_text(const char *field, rmq_slice text, rmq_failure *why);
 
+/* True for a property that comes from a message's `properties`; false for those that RocketMQ itself
+ * reads, whatever they come from. */
+bool rmq_message_is_users(rmq_slice name);
+
+/* Writes `original`, a property string, with the properties, keys and tags of `users` instead of its
+ * own. What RocketMQ itself reads stays. The same checks. */
+int rmq_message_properties_again(const rmq_message *users, rmq_slice original, rmq_buf *out,
+                                 rmq_failure *why);
+
 #endif

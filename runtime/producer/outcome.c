@@ -13,6 +13,7 @@ static void note_try(rmq_send *send, rmq_kind kind, int32_t code, bool written, 
   rmq_failure_try(&send->failure, kind, code, written, rmq_slice_text(send->broker),
                   rmq_slice_text(send->addr), rmq_slice_text(text),
                   rmq_mono_diff_us(rmq_send_now(send), send->attempt_started));
+  send->tried_queue_id = send->queue_id;
 }
 
 /* While no attempt has written anything, another queue may be chosen. */
@@ -144,6 +145,7 @@ static void keep_result(rmq_send *send, rmq_send_status status, const rmq_send_r
   send->kept.recall_handle = keep_text(texts, reply->recall_handle);
   send->kept.region_id = keep_text(texts, reply->region_id);
   send->kept_status = status;
+  send->kept_attempt = send->attempts;
   send->has_kept = true;
   if (send->carries) rmq_carrier_keep_places(send);
 }

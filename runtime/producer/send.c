@@ -41,6 +41,8 @@ void rmq_send_free(rmq_send *send) {
   rmq_buf_free(&send->given);
   rmq_pack_free(&send->pack);
   rmq_buf_free(&send->kept_texts);
+  rmq_buf_free(&send->change.new_properties);
+  rmq_buf_free(&send->change.new_body);
   rmq_failure_clear(&send->failure);
   free(send);
 }
@@ -62,9 +64,11 @@ void rmq_send_give_back(rmq_send *send) {
   rmq_buf_clear(&send->properties);
   rmq_buf_trim(&send->properties, KEPT_PROPERTIES);
   rmq_buf_clear(&send->given);
+  if (send->change.properties || send->change.body) rmq_send_forget_change(send);
   if (send->pack.bytes.data) rmq_pack_clear(&send->pack);
   if (send->has_kept) rmq_buf_free(&send->kept_texts);
   send->has_kept = send->carries = false;
+  send->hook_state = NULL;
   if (failure_is_used(&send->failure)) rmq_failure_clear(&send->failure);
   if (producer->pooled >= (size_t)producer->settings.max_inflight) {
     rmq_send_free(send);
@@ -84,7 +88,11 @@ static void timer_due(rmq_timer *timer) {
   } else if (send->phase == RMQ_PHASE_PAUSE) {
     rmq_send_go_on(send, true);
   } else if (send->phase == RMQ_PHASE_DOOMED) {
-    rmq_send_fail(send);
+    if (send->has_kept) {
+      rmq_send_end_with_kept(send);
+    } else {
+      rmq_send_fail(send);
+    }
   }
   rmq_producer_leave(producer);
 }
@@ -131,6 +139,7 @@ int rmq_send_check_topic(rmq_producer *producer, rmq_slice name) {
 static int check_all(rmq_producer *producer, const rmq_message *message,
                      const rmq_send_options *options) {
   int status = rmq_producer_check_state(producer);
+  if (status == 0) status = rmq_hooks_check_generation(producer, message->topic);
   if (status == 0) status = rmq_send_check_topic(producer, message->topic);
   if (status == 0) status = rmq_body_check(&producer->settings, message->body, &producer->refusal);
   if (status == 0) status = rmq_send_check_queue(producer, options);
@@ -168,7 +177,9 @@ void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_
   rmq_pack_set(&send->pack, &send->producer->packer, message->body.len);
   send->flag = message->flag;
   send->sys_flag = message->sys_flag;
+  send->mode = (uint8_t)options->mode;
   send->oneway = options->mode == RMQ_MODE_ONEWAY;
+  send->generation = (uint8_t)send->producer->generation;
   send->retries = options->retries >= 0 ? options->retries : retries_of(settings, options->mode);
   send->choose = options->broker.len > 0 ? NULL : options->choose;
   send->admitted = options->admitted;
