@@ -140,6 +140,12 @@ function native.stats(handle) end
 ---@return rocketmq.Fault[]
 function native.faults(handle) end
 
+--- Sets the hooks, in the order of their calls. C trusts what `rocketmq.hook` has checked.
+---@param handle rocketmq.Handle
+---@param hooks rocketmq.Hook[] each with a name
+---@param producer rocketmq.Producer what they see as ctx.producer
+function native.set_hooks(handle, hooks, producer) end
+
 --- Unknown names are looked for in every message from now on.
 ---@param handle rocketmq.Handle
 function native.look_at_every_message(handle) end

@@ -3,6 +3,7 @@
 ---@class rocketmq
 ---@field version string this runtime's version
 ---@field mock fun(given?: table): rocketmq.Mock a cluster in this process, for trying scripts
+---@field hook rocketmq.hook hooks that are ready to use
 ---@field load_selector fun(path: string): string?, rocketmq.Error? as --selector: gives its name
 ---@field load_hook fun(path: string): string?, rocketmq.Error? as --hook: gives its name
 ---@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
@@ -25,6 +26,8 @@ return setmetatable(rocketmq, {
     local value
     if name == "mock" then
       value = require "rocketmq.mock"
+    elseif name == "hook" then
+      value = require "rocketmq.hook"
     elseif name == "load_selector" or name == "load_hook" or name == "reload" then
       value = require("rocketmq.plugins")[name]
     end

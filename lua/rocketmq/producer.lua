@@ -23,6 +23,7 @@ end
 ---@field private async rocketmq.LaterSender
 ---@field private oneway rocketmq.LaterSender
 ---@field private batch rocketmq.BatchFunctions
+---@field private hooks rocketmq.AddedHook[] in the order of their calls
 local Producer = {}
 Producer.__index = Producer
 
@@ -388,6 +389,7 @@ function Producer:stats() return native.stats(self.handle) end
 ---@field inflight integer sends under way now
 ---@field waiting integer sends waiting for room now
 ---@field inflight_bytes integer
+---@field hook_errors integer errors that hooks have raised, and messages that they left unfit to send
 
 --- What `latency_fault` has noted of a broker.
 ---@class rocketmq.Fault
@@ -404,6 +406,65 @@ function Producer:faults()
   local faults = native.faults(self.handle)
   table.sort(faults, function(a, b) return a.broker < b.broker end)
   return faults
+end
+
+---@class rocketmq.AddedHook
+---@field hook rocketmq.Hook as it was added
+---@field record rocketmq.Hook as C calls it
+---@field loaded boolean it came out of a file
+
+local function set_hooks(self, hooks)
+  local records = {}
+  for i, added in ipairs(hooks) do records[i] = added.record end
+  native.set_hooks(self.handle, records, self)
+  self.hooks = hooks
+end
+
+local function add_copy(hooks, hook, loaded)
+  hooks[#hooks + 1] = { hook = hook, record = require("rocketmq.hook").record(hook),
+    loaded = loaded }
+end
+
+--- Adds a hook, behind those that there are: `check_forbidden`, `before` and `after` are called in
+--- this order for every attempt that begins from now on. docs/hooks.md tells all about them.
+---@param hook rocketmq.Hook
+---@return rocketmq.Hook hook for remove_hook
+function Producer:add_hook(hook)
+  local why = require("rocketmq.hook").check(hook, "the hook")
+  if why then error("add_hook: " .. why, 2) end
+  local hooks = {}
+  for i, added in ipairs(self.hooks) do
+    if added.hook == hook then error("add_hook: this hook has been added already", 2) end
+    hooks[i] = added
+  end
+  add_copy(hooks, hook, false)
+  set_hooks(self, hooks)
+  return hook
+end
+
+--- Removes a hook. An attempt whose `before` it has seen still gets its `after`.
+---@param hook rocketmq.Hook
+---@return boolean removed false when it was none of the producer's
+function Producer:remove_hook(hook)
+  local hooks = {}
+  for _, added in ipairs(self.hooks) do
+    if added.hook ~= hook then hooks[#hooks + 1] = added end
+  end
+  if #hooks == #self.hooks then return false end
+  set_hooks(self, hooks)
+  return true
+end
+
+--- From now on these are the hooks that came out of files, in front of those that were added. For
+--- rocketmq.plugins.
+---@param list rocketmq.Hook[]
+function Producer:replace_loaded_hooks(list)
+  local hooks = {}
+  for _, hook in ipairs(list) do add_copy(hooks, hook, true) end
+  for _, added in ipairs(self.hooks) do
+    if not added.loaded then hooks[#hooks + 1] = added end
+  end
+  set_hooks(self, hooks)
 end
 
 --- All settings with their values, by RocketMQ's names in Lua's spelling.
@@ -443,6 +504,7 @@ function M.new(settings)
     async = async,
     oneway = oneway,
     batch = native.batch_functions(handle),
+    hooks = {},
     group = used.group,
     namesrv = used.namesrv,
     client_id = native.client_id(handle),

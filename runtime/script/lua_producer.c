@@ -11,6 +11,7 @@
 #include "script/lua_arguments.h"
 #include "script/lua_batch.h"
 #include "script/lua_failure.h"
+#include "script/lua_hook.h"
 #include "script/lua_names.h"
 #include "script/lua_producer_parts.h"
 #include "script/lua_result.h"
@@ -50,6 +51,7 @@ rmq_lua_producer *rmq_lua_producer_check(lua_State *L) {
 static void release(void *arg) {
   rmq_lua_producer *p = arg;
   rmq_lua_sends_close(&p->sends);
+  rmq_lua_hooks_close(&p->hooks);
   rmq_producer_free(p->producer);
   rmq_uv_io_free(p->io);
   rmq_pendings_free(&p->pendings);
@@ -154,6 +156,7 @@ static int producer_new(lua_State *L) {
   p->producer = rmq_producer_new(&settings, io, rmq_vm_log(vm));
   rmq_arguments_init(&p->arguments);
   rmq_lua_sends_open(L, &p->sends, p->producer, &p->arguments, &p->pendings);
+  rmq_lua_hooks_open(L, &p->hooks, p->producer, io);
   snprintf(p->name, sizeof p->name, "producer '%s'", settings.group);
   rmq_settings_free(&settings);
   p->ending = (rmq_ending){
@@ -397,8 +400,9 @@ static void set_count(lua_State *L, const char *name, uint64_t value) {
 }
 
 static int producer_stats(lua_State *L) {
-  rmq_producer_stats stats = rmq_producer_stats_of(rmq_lua_producer_check(L)->producer);
-  lua_createtable(L, 0, 8);
+  const rmq_lua_producer *p = rmq_lua_producer_check(L);
+  rmq_producer_stats stats = rmq_producer_stats_of(p->producer);
+  lua_createtable(L, 0, 9);
   set_count(L, "sent", stats.sent);
   set_count(L, "acknowledged", stats.acknowledged);
   set_count(L, "failed", stats.failed);
@@ -407,6 +411,7 @@ static int producer_stats(lua_State *L) {
   set_count(L, "inflight", stats.inflight);
   set_count(L, "waiting", stats.waiting);
   set_count(L, "inflight_bytes", stats.inflight_bytes);
+  set_count(L, "hook_errors", p->hooks.errors);
   return 1;
 }
 
@@ -436,6 +441,15 @@ static int producer_faults(lua_State *L) {
 /* look_at_every_message(producer): unknown names are looked for in each, not in samples. */
 static int producer_look_at_every_message(lua_State *L) {
   rmq_lua_producer_check(L)->arguments.always_look = true;
+  return 0;
+}
+
+/* set_hooks(producer, list, self): see lua_hook.h. */
+static int producer_set_hooks(lua_State *L) {
+  rmq_lua_producer *p = rmq_lua_producer_check(L);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 3);
+  rmq_lua_hooks_set(L, &p->hooks, 2, 3);
   return 0;
 }
 
@@ -472,6 +486,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
                                        {"client_id", producer_client_id},
                                        {"stats", producer_stats},
                                        {"faults", producer_faults},
+                                       {"set_hooks", producer_set_hooks},
                                        {"look_at_every_message", producer_look_at_every_message},
                                        {"set_int64", set_int64},
                                        {"error_metatable", error_metatable},

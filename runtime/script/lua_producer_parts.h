@@ -4,6 +4,7 @@
 #include <lauxlib.h>
 
 #include "script/lua_arguments.h"
+#include "script/lua_hook.h"
 #include "script/lua_pending.h"
 #include "script/lua_send.h"
 #include "script/vm.h"
@@ -20,6 +21,7 @@ typedef struct rmq_lua_producer {
   rmq_pendings pendings;
   rmq_arguments arguments;
   rmq_lua_sends sends;
+  rmq_lua_hooks hooks;
   bool over;          /* shut down, or the parent process's: nothing comes any more */
   bool forked;        /* the parent process's */
   uv_idle_t farewell; /* only ever closed, to be called back when the stack is empty */

@@ -214,8 +214,8 @@ int rmq_task_refuse_wait(lua_State *L, const char *what) {
   rmq_push_place(L);
   if (!rmq_vm_of(L)->running) {
     lua_pushfstring(L,
-                    "%s cannot wait here: no task is running (this is a selector that is asked "
-                    "later, or the process is ending)",
+                    "%s cannot wait here: no task is running (this is a selector or a hook that "
+                    "is called later, or the process is ending)",
                     what);
   } else {
     lua_pushfstring(L,
