@@ -1,7 +1,7 @@
 --- Tasks: functions that run side by side on the loop, each waiting without holding up the others.
 local native = require "rocketmq.native.task"
 
-local pairs, select, type, unpack, xpcall = pairs, select, type, unpack, xpcall
+local select, type, unpack, xpcall = select, type, unpack, xpcall
 
 local M = {}
 
@@ -9,7 +9,7 @@ local M = {}
 ---@class rocketmq.Task
 ---@field private state "running"|"done"|"failed"
 ---@field private awaited boolean? somebody will ask for its end
----@field private waiters lightuserdata[]
+---@field private waiters (lightuserdata|integer)[] each a task and the number of its wait
 ---@field private thread lightuserdata? the native task, while it runs
 ---@field private n integer how many results there are
 ---@field private results any[]
@@ -44,7 +44,8 @@ local function finish(self, ok, ...)
     self.state, self.err, self.traceback = "failed", noted.err, noted.traceback
     if not self.awaited and not self.waiters[1] then native.uncaught(self.err, self.traceback) end
   end
-  for _, waiter in pairs(self.waiters) do native.wake(waiter) end
+  local waiters = self.waiters
+  for i = 1, #waiters, 2 do native.wake(waiters[i], waiters[i + 1]) end
   self.waiters = {}
 end
 
@@ -76,9 +77,11 @@ end
 
 ---@param self rocketmq.Task
 local function forget_waiter(self, waiter)
-  for i, other in pairs(self.waiters) do
-    if other == waiter then
-      table.remove(self.waiters, i)
+  local waiters = self.waiters
+  for i = 1, #waiters, 2 do
+    if waiters[i] == waiter then
+      table.remove(waiters, i)
+      table.remove(waiters, i)
       return
     end
   end
@@ -99,9 +102,11 @@ function Task:wait(timeout_ms)
   -- More than once only when a hook of the script's has left this task among the waiters of another.
   while self.state == "running" do
     native.check_wait("task:wait", timeout_ms)
-    local me = native.self()
+    local me, wait = native.self()
     if me == self.thread then error("a task cannot wait for itself", 2) end
-    self.waiters[#self.waiters + 1] = me
+    local waiters = self.waiters
+    waiters[#waiters + 1] = me
+    waiters[#waiters + 1] = wait
     if not native.park("task:wait", timeout_ms) then
       forget_waiter(self, me)
       return nil, ("the task has not ended within %s ms"):format(timeout_ms)

@@ -139,7 +139,7 @@ static void wake(rmq_pending *pending, const rmq_failure *failure,
     pending->state = RMQ_PENDING_VALUES;
     pending->push = push;
   }
-  rmq_task_wake(pending->task, !failure, pending);
+  rmq_pending_wake(pending, !failure);
 }
 
 /* ---- Offsets ---- */

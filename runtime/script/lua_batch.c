@@ -75,13 +75,13 @@ static void finish(rmq_lua_send *send) {
   if (pending) rmq_pending_gathered(pending, batch->parts, batch->n);
   free(batch);
   /* The call that started it comes first: it returns before its callback runs. */
-  if (entering) rmq_task_wake(entering, true, NULL);
+  if (entering) rmq_task_wake_from(entering, send->wait, true, NULL);
   if (calls_back) {
     rmq_lua_send_call_back(send, true, pending);
     return;
   }
   rmq_lua_send_release(send);
-  if (pending) rmq_task_wake(pending->task, true, pending);
+  if (pending) rmq_pending_wake(pending, true);
 }
 
 static void sent(void *arg, const rmq_completion *completion) {
@@ -149,7 +149,7 @@ int rmq_lua_batch_send(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   *draft = NULL;
   if (mode == RMQ_MODE_SYNC) return rmq_task_wait(L, 0);
   if (status == 1) {
-    send->entering = rmq_task_running(L);
+    rmq_lua_send_enter(L, send);
     return rmq_task_wait(L, 0);
   }
   lua_pushboolean(L, true);

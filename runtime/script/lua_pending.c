@@ -48,6 +48,7 @@ rmq_pending *rmq_pending_take(rmq_pendings *all, rmq_task *task) {
   rmq_pending *pending = all->free;
   all->free = pending->next;
   pending->task = task;
+  pending->wait = task ? rmq_task_wait_number(task) : 0;
   pending->state = RMQ_PENDING_WAITS;
   rmq_buf_clear(&pending->bytes);
   return pending;
@@ -70,16 +71,22 @@ void rmq_pending_fail(rmq_pending *pending, const rmq_failure *failure) {
   pending->state = RMQ_PENDING_FAILURE;
 }
 
+void rmq_pending_wake(rmq_pending *pending, bool ok) {
+  if (rmq_task_wake_from(pending->task, pending->wait, ok, pending)) return;
+  pending->completion = NULL;
+  rmq_pending_put_back(pending);
+}
+
 void rmq_pending_sent(void *arg, const rmq_completion *completion) {
   rmq_pending *pending = arg;
   if (completion->failure) {
     rmq_pending_note(pending, completion);
-    rmq_task_wake(pending->task, false, pending);
+    rmq_pending_wake(pending, false);
     return;
   }
   pending->state = RMQ_PENDING_RESULT;
   pending->completion = completion;
-  rmq_task_wake(pending->task, true, pending);
+  rmq_pending_wake(pending, true);
   /* Unless the task has run and taken it (and perhaps waits with the same pending again), it runs
    * when the completion is gone. */
   if (pending->completion != completion) return;
@@ -133,14 +140,14 @@ void rmq_pending_listed(void *arg, const rmq_failure *failure, const rmq_queue_r
       rmq_buf_u32(&pending->bytes, (uint32_t)queues[i].id);
     }
   }
-  rmq_task_wake(pending->task, !failure, pending);
+  rmq_pending_wake(pending, !failure);
 }
 
 void rmq_pending_counted(void *arg, size_t count) {
   rmq_pending *pending = arg;
   pending->state = RMQ_PENDING_COUNT;
   pending->count = count;
-  rmq_task_wake(pending->task, true, pending);
+  rmq_pending_wake(pending, true);
 }
 
 void rmq_pending_gathered(rmq_pending *pending, rmq_pending **parts, size_t n) {

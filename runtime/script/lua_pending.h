@@ -26,7 +26,8 @@ typedef struct rmq_pending {
   rmq_pendings *all;
   struct rmq_pending *next; /* while it is free */
   rmq_task *task;
-  void *owner; /* the caller's, for a completion of its own that ends in rmq_pending_counted */
+  unsigned wait; /* of the task's, see rmq_task_wait_number */
+  void *owner;   /* the caller's, for a completion of its own that ends in rmq_pending_counted */
   rmq_pending_state state;
   const rmq_completion *completion; /* while rmq_pending_sent is called with it, else NULL */
   rmq_buf bytes;
@@ -48,7 +49,7 @@ struct rmq_pendings {
 
 void rmq_pendings_free(rmq_pendings *all);
 
-/* Takes one, waiting for `task`. */
+/* Takes one, with which `task` is to begin its next wait, or NULL. */
 rmq_pending *rmq_pending_take(rmq_pendings *all, rmq_task *task);
 void rmq_pending_put_back(rmq_pending *pending);
 
@@ -58,6 +59,10 @@ void rmq_pending_sent(void *arg, const rmq_completion *completion);
 void rmq_pending_listed(void *arg, const rmq_failure *failure, const rmq_queue_ref *queues,
                         size_t n);
 void rmq_pending_counted(void *arg, size_t count);
+
+/* The answer is there: wakes the task, for which take makes values of it. One that has left this wait
+ * behind is not woken, and the pending is free then. */
+void rmq_pending_wake(rmq_pending *pending, bool ok);
 
 /* Writes a completion into one that no task waits with; take makes values of it later. */
 void rmq_pending_note(rmq_pending *pending, const rmq_completion *completion);

@@ -139,6 +139,7 @@ static void call_back(rmq_lua_send *send, const rmq_completion *completion) {
 static void end_entering(rmq_lua_send *send, const rmq_completion *completion) {
   rmq_task *task = send->entering;
   rmq_pending *pending = rmq_pending_take(send->all->pendings, task);
+  pending->wait = send->wait;
   rmq_lua_send_release(send);
   rmq_pending_sent(pending, completion);
 }
@@ -159,11 +160,16 @@ static void sent(void *arg, const rmq_completion *completion) {
   }
 }
 
+void rmq_lua_send_enter(lua_State *L, rmq_lua_send *send) {
+  send->entering = rmq_task_running(L);
+  send->wait = rmq_task_wait_number(send->entering);
+}
+
 void rmq_lua_send_admitted(void *arg) {
   rmq_lua_send *send = arg;
   rmq_task *task = send->entering;
   send->entering = NULL;
-  if (task) rmq_task_wake(task, true, NULL);
+  if (task) rmq_task_wake_from(task, send->wait, true, NULL);
 }
 
 static int field_of(const rmq_lua_send *send, int field) {
@@ -228,7 +234,7 @@ int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   bool waits = options.may_wait && !rmq_producer_has_room(all->producer, message.body.len);
   rmq_lua_send *send = rmq_lua_send_take(L, all);
   send->oneway = mode == RMQ_MODE_ONEWAY;
-  if (waits) send->entering = rmq_task_running(L);
+  if (waits) rmq_lua_send_enter(L, send);
   if (!lua_isnil(L, callback)) rmq_lua_send_keep_callback(L, send, callback);
   if (rmq_arguments_have_selector(L, callback - 1)) rmq_lua_send_keep_selector(L, send, &options);
   keep_body(L, send, &message);

@@ -46,6 +46,7 @@ struct rmq_lua_send {
   bool oneway;
   bool holds;           /* keeps the process going until its callback has been called */
   rmq_task *entering;   /* waits for room */
+  unsigned wait;        /* the number of that wait */
   rmq_pending *pending; /* of a send that is waited for, else NULL */
   rmq_lua_batch *batch; /* NULL: it is one message */
   rmq_buf body;         /* a copy */
@@ -75,6 +76,8 @@ void rmq_lua_send_keep_selector(lua_State *L, rmq_lua_send *send, rmq_send_optio
 void rmq_lua_send_release(rmq_lua_send *send);
 /* Runs the callback with what take makes of `pending`. */
 void rmq_lua_send_call_back(rmq_lua_send *send, bool ok, rmq_pending *pending);
+/* The running task is about to wait for room for it. */
+void rmq_lua_send_enter(lua_State *L, rmq_lua_send *send);
 void rmq_lua_send_admitted(void *arg); /* an rmq_admitted: lets the call that waits return true */
 
 /* A send that is waited for, whose options (read already) have a selector. Returns as

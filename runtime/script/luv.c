@@ -30,17 +30,17 @@ static int run(lua_State *L) {
   rmq_vm *vm = rmq_vm_of(L);
   int mode = luaL_checkoption(L, 1, "default", modes);
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "uv.run");
-  if (mode == 0) return rmq_task_park(L, "uv.run", &vm->in_run);
+  if (mode == 0) return rmq_task_park(L, "uv.run", &vm->in_run, -1);
   if (!uv_loop_alive(&vm->loop)) {
     lua_pushboolean(L, false);
     return 1;
   }
   if (mode == 2) {
     rmq_task_make_ready(rmq_task_running(L), true, NULL);
-    return rmq_task_park(L, "uv.run", NULL);
+    return rmq_task_park(L, "uv.run", NULL, -1);
   }
   uv_check_start(&vm->polled, on_polled);
-  return rmq_task_park(L, "uv.run", &vm->in_once);
+  return rmq_task_park(L, "uv.run", &vm->in_once, -1);
 }
 
 static int stop(lua_State *L) {

@@ -59,9 +59,21 @@ static rmq_task *take_task(rmq_vm *vm) {
   return task;
 }
 
+/* The task waits no more for what it has begun to wait for, also when it has never arrived at that
+ * wait: an error can take it elsewhere on the way. */
+static void leave_wait(rmq_task *task) {
+  task->wait++;
+  if (task->timer_made) uv_timer_stop(&task->timer);
+  if (!task->holds) return;
+  task->holds = false;
+  rmq_vm_release(task->vm);
+}
+
 /* A coroutine is used again, unless an error has killed it or the script might resume it. */
 static void give_back(rmq_task *task, bool alive) {
   rmq_vm *vm = task->vm;
+  leave_wait(task);
+  rmq_link_remove(&task->link);
   task->state = RMQ_TASK_FREE;
   if (vm->first == task) vm->first = NULL;
   if (alive && !task->exposed && vm->spare < SPARE_MAX) {
@@ -94,13 +106,17 @@ static bool is_wait(lua_State *co) {
 /* The coroutine has come back with a yield. */
 static void suspended(rmq_task *task) {
   task->suspended = true;
-  if (task->state == RMQ_TASK_READY) return; /* woken before it had come here */
-  /* A script that got hold of the token and yields it waits for nothing of ours. */
-  if (!is_wait(task->co) || task->state != RMQ_TASK_WAITING) {
+  bool begun = task->state == RMQ_TASK_WAITING || task->state == RMQ_TASK_READY;
+  if (!begun || !is_wait(task->co)) {
+    /* A script that got hold of the token and yields it waits for nothing of ours, either. */
     lua_settop(task->co, 0);
+    leave_wait(task);
+    rmq_link_remove(&task->link);
     task->state = RMQ_TASK_YIELDED;
     task->what = "coroutine.yield";
     task->home = &task->vm->waiting;
+  } else if (task->state == RMQ_TASK_READY) {
+    return; /* woken before it had come here */
   }
   rmq_link_append(task->home, &task->link);
 }
@@ -177,6 +193,7 @@ void rmq_task_make_ready(rmq_task *task, bool ok, void *pointer) {
   task->ok = ok;
   task->pointer = pointer;
   task->state = RMQ_TASK_READY;
+  task->woken = rmq_task_wait_number(task);
   rmq_link_append(&task->vm->ready, &task->link);
   uv_idle_start(&task->vm->turn, on_turn);
 }
@@ -238,31 +255,35 @@ static int yield_token(lua_State *L, int anchored) {
   return lua_yield(L, anchored + 1);
 }
 
+unsigned rmq_task_wait_number(const rmq_task *task) {
+  return task->suspended ? task->wait : task->wait + 1;
+}
+
+/* True when the task has to be suspended until it is woken; false when it has been woken already
+ * and runs on in the next turn. */
+static bool begin_wait(rmq_task *task, const char *what, rmq_link *home) {
+  leave_wait(task);
+  task->what = what;
+  task->home = home;
+  if (task->state == RMQ_TASK_READY && task->woken == task->wait) return false;
+  rmq_link_remove(&task->link);
+  task->state = RMQ_TASK_WAITING;
+  return true;
+}
+
 int rmq_task_wait(lua_State *L, int anchored) {
   rmq_vm *vm = rmq_vm_of(L);
   rmq_task *task = vm->running;
-  task->what = "the runtime";
-  task->home = &vm->waiting;
-  if (task->state != RMQ_TASK_READY) {
-    task->state = RMQ_TASK_WAITING;
+  if (begin_wait(task, "the runtime", &vm->waiting)) {
     task->holds = true;
     rmq_vm_hold(vm);
   }
   return yield_token(L, anchored);
 }
 
-int rmq_task_park(lua_State *L, const char *what, rmq_link *home) {
-  rmq_vm *vm = rmq_vm_of(L);
-  rmq_task *task = vm->running;
-  task->what = what;
-  task->home = home ? home : &vm->waiting;
-  if (task->state != RMQ_TASK_READY) task->state = RMQ_TASK_WAITING;
-  return yield_token(L, 0);
-}
-
 static void on_limit(uv_timer_t *timer) { rmq_task_wake(timer->data, false, NULL); }
 
-void rmq_task_limit(rmq_task *task, double ms) {
+static void set_limit(rmq_task *task, double ms) {
   uv_loop_t *loop = &task->vm->loop;
   if (!task->timer_made) {
     uv_timer_init(loop, &task->timer);
@@ -275,6 +296,14 @@ void rmq_task_limit(rmq_task *task, double ms) {
   double most = 9e15;
   double ends = ceil((double)uv_hrtime() / 1e6 + (ms < most ? ms : most));
   uv_timer_start(&task->timer, on_limit, (uint64_t)ends - uv_now(loop), 0);
+}
+
+int rmq_task_park(lua_State *L, const char *what, rmq_link *home, double limit_ms) {
+  rmq_vm *vm = rmq_vm_of(L);
+  rmq_task *task = vm->running;
+  bool waits = begin_wait(task, what, home ? home : &vm->waiting);
+  if (waits && limit_ms >= 0) set_limit(task, limit_ms);
+  return yield_token(L, 0);
 }
 
 void rmq_task_wake(rmq_task *task, bool ok, void *pointer) {
@@ -293,6 +322,15 @@ void rmq_task_wake(rmq_task *task, bool ok, void *pointer) {
   task->ok = ok;
   task->pointer = pointer;
   run_ready(task);
+}
+
+bool rmq_task_wake_from(rmq_task *task, unsigned wait, bool ok, void *pointer) {
+  bool on_its_way = !task->suspended && wait == task->wait; /* or elsewhere: its next wait tells */
+  if (!on_its_way && wait != rmq_task_wait_number(task)) return false;
+  if (task->state == RMQ_TASK_FREE || task->state == RMQ_TASK_YIELDED) return false;
+  rmq_task_wake(task, ok, pointer);
+  if (on_its_way) task->woken = wait;
+  return true;
 }
 
 bool rmq_tasks_wake_all(rmq_link *home, bool ok) {

@@ -34,9 +34,13 @@ static int lua_spawn(lua_State *L) {
   return 1;
 }
 
+/* self() -> the running task, and the number of its next wait. */
 static int lua_self(lua_State *L) {
-  lua_pushlightuserdata(L, rmq_task_running(L));
-  return 1;
+  rmq_task *task = rmq_task_running(L);
+  lua_pushlightuserdata(L, task);
+  if (!task) return 1;
+  lua_pushnumber(L, rmq_task_wait_number(task));
+  return 2;
 }
 
 /* park(what, timeout_ms or nil) -> true when it was woken, false when the time was over. */
@@ -46,8 +50,7 @@ static int lua_park(lua_State *L) {
   bool limited = !lua_isnoneornil(L, 2);
   double ms = limited ? check_ms(L, 2, "timeout") : 0;
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, what);
-  if (limited) rmq_task_limit(rmq_task_running(L), ms);
-  return rmq_task_park(L, what, NULL);
+  return rmq_task_park(L, what, NULL, limited ? ms : -1);
 }
 
 /* check_wait(what, timeout_ms or nil): raises what park would raise. */
@@ -58,11 +61,11 @@ static int check_wait(lua_State *L) {
   return 0;
 }
 
-/* wake(task): a parked task goes on in the next turn. One that waits for the runtime is left alone:
- * only who has its answer may wake it. */
+/* wake(task, wait): a parked task goes on in the next turn, if it is still in that wait. */
 static int lua_wake(lua_State *L) {
   rmq_task *task = check_task(L, 1);
-  if (task->state != RMQ_TASK_WAITING || task->holds) return 0;
+  if (!task->suspended || task->state != RMQ_TASK_WAITING) return 0;
+  if (task->wait != (unsigned)luaL_checknumber(L, 2)) return 0;
   if (task->timer_made) uv_timer_stop(&task->timer);
   rmq_link_remove(&task->link);
   rmq_task_make_ready(task, true, NULL);
@@ -73,13 +76,8 @@ static int lua_wake(lua_State *L) {
 static int lua_sleep(lua_State *L) {
   double ms = check_ms(L, 1, "sleep: its argument");
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "sleep");
-  rmq_task *task = rmq_task_running(L);
-  if (ms > 0) {
-    rmq_task_limit(task, ms);
-  } else {
-    rmq_task_make_ready(task, true, NULL);
-  }
-  return rmq_task_park(L, "sleep", NULL);
+  if (ms == 0) rmq_task_make_ready(rmq_task_running(L), true, NULL);
+  return rmq_task_park(L, "sleep", NULL, ms);
 }
 
 /* resume_blocked(coroutine, ...): coroutine.resume from where the running coroutine cannot be

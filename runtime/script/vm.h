@@ -45,12 +45,12 @@ void rmq_task_start(lua_State *L, int n_args);
  *
  *   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "send");
  *   rmq_task *task = rmq_task_running(L);
- *   ... start, keeping `task` ...
+ *   ... start, keeping `task` and rmq_task_wait_number(task) ...
  *   return rmq_task_wait(L, n);
  *
  * The n values on top of the stack stay anchored until it is woken. Whoever ends it calls
- * rmq_task_wake(task, ok, pointer) from the loop: the C function then returns (ok, light userdata
- * `pointer`) to its Lua caller. What those mean, and everything that allocates, is done there in
+ * rmq_task_wake_from(task, wait, ok, pointer) from the loop: the C function then returns (ok, light
+ * userdata `pointer`) to its Lua caller. What those mean, and everything that allocates, is done there in
  * Lua, so protected. Waking counts as a release of the hold that waiting takes. */
 
 /* True when the running code can be suspended: no C call (table.sort, gsub, require, a selector,
@@ -64,12 +64,21 @@ int rmq_task_refuse_wait(lua_State *L, const char *what);
 /* The task whose code runs now, also inside the script's own coroutines; NULL outside of any. */
 rmq_task *rmq_task_running(lua_State *L);
 
+/* The waits of a task are numbered: the one that it is in, or that comes next when it runs. An error
+ * may leave a wait behind that has begun (a debug hook of the script's raises on the way from a
+ * coroutine to its task), and what ends that one later must not end another. */
+unsigned rmq_task_wait_number(const rmq_task *task);
+
 int rmq_task_wait(lua_State *L, int anchored);
 
 /* Resumes a waiting task, at once (or in the next turn, when too many tasks lie below each other
  * on the C stack). Once the process is ending because of a signal or an error, no task is resumed
  * any more; callbacks (rmq_task_start) still run until they wait. */
 void rmq_task_wake(rmq_task *task, bool ok, void *pointer);
+
+/* The same for the wait of this number only. False, and nothing is done, when the task has left
+ * that one behind: `pointer` is not handed on then. */
+bool rmq_task_wake_from(rmq_task *task, unsigned wait, bool ok, void *pointer);
 
 /* --- Ending ------------------------------------------------------------------------------------
  * Things that want to be asked before the process ends (producers) are on this list. */

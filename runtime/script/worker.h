@@ -26,6 +26,8 @@ struct rmq_task {
   bool suspended;   /* its coroutine has come back to C */
   bool holds;       /* its waiting keeps the loop going */
   bool exposed;     /* the script has its coroutine, which is therefore not used again */
+  unsigned wait;    /* the number of the wait that was begun last */
+  unsigned woken;   /* ready, having waited: the number of that wait */
   bool fresh;       /* ready, and has not run yet: its function and arguments lie on its stack */
   bool ok;          /* ready, having waited: what the wait returns */
   void *pointer;    /* ready, having waited: what the wait returns too */
@@ -105,10 +107,8 @@ void rmq_vm_serve(rmq_vm *vm, const char *namesrv, bool forced);
 /* --- task.c --- */
 void rmq_tasks_init(rmq_vm *vm);
 /* Waits without a hold: for something in the script's own hands. `home` NULL: the list of waiting
- * tasks. */
-int rmq_task_park(lua_State *L, const char *what, rmq_link *home);
-/* Lets the wait that follows end after `ms` milliseconds, with ok false. */
-void rmq_task_limit(rmq_task *task, double ms);
+ * tasks. After `limit_ms`, unless that is negative, it ends with ok false. */
+int rmq_task_park(lua_State *L, const char *what, rmq_link *home, double limit_ms);
 /* Takes a function and its arguments (the values on top of L) as a task that starts in the next
  * turn. */
 rmq_task *rmq_task_spawn(lua_State *L, int n_args);
@@ -118,7 +118,7 @@ bool rmq_tasks_turn(rmq_vm *vm);
 bool rmq_tasks_wake_all(rmq_link *home, bool ok);
 /* Resumes a task that has yielded itself; the values on top of L are what its yield returns. */
 void rmq_task_resume_yielded(lua_State *L, rmq_task *task, int n_args);
-/* Makes a task run in the next turn that has waited (or is just about to wait). */
+/* Makes a task run in the next turn that waits (or is just about to wait). */
 void rmq_task_make_ready(rmq_task *task, bool ok, void *pointer);
 
 /* Pushes "file:line: " of the innermost code that is the script's own, for errors of arguments. */

@@ -1,3 +1,5 @@
+local child = require "spec.support.child"
+local cluster = require "spec.support.cluster"
 local task = require "rocketmq.task"
 local uv = require "luv"
 
@@ -245,6 +247,105 @@ describe("a wait that a debug hook of the script's cuts off", function()
       return "its own"
     end)
     assert.equal("its own", other:wait())
+  end)
+
+  -- Waits inside a coroutine, and raises while that wait is passed on to the task.
+  local function cut_off(wait_for)
+    local armed
+    local ok, err = pcall(function()
+      local co = coroutine.wrap(function()
+        armed = true
+        wait_for()
+      end)
+      debug.sethook(function()
+        if armed and debug.getinfo(2, "S").source == "@rocketmq/runtime/coroutine.lua" then
+          debug.sethook()
+          error("cut off", 0)
+        end
+      end, "l")
+      co()
+    end)
+    debug.sethook()
+    assert.same({ false, "cut off" }, { ok, err })
+  end
+
+  describe("for an answer", function()
+    local c
+    before_each(function()
+      c = cluster.new { brokers = 1, topics = { First = 1, Second = 1 } }
+      -- The routes are known, so that only the answers take time.
+      assert(c.producer:send { topic = "First", body = "x" })
+      assert(c.producer:send { topic = "Second", body = "x" })
+      c.mock:rule { code = "SEND_MESSAGE_V2", topic = "First", delay = 30 }
+      c.mock:rule { code = "SEND_MESSAGE_V2", topic = "Second", delay = 90 }
+    end)
+    after_each(function() c:finish() end)
+
+    local function send(topic)
+      return assert(c.producer:send({ topic = topic, body = "x" }, { timeout = 30000 }))
+    end
+
+    it("does not answer another one", function()
+      cut_off(function() send "First" end)
+      assert.equal("Second", send("Second").queue.topic)
+      assert.equal("First", send("First").queue.topic)
+    end)
+
+    it("does not answer another one that comes first", function()
+      cut_off(function() send "Second" end)
+      for _ = 1, 5 do assert.equal("First", send("First").queue.topic) end
+    end)
+
+    it("does not cut a sleep or another task's end short", function()
+      local started = uv.hrtime()
+      cut_off(function() send "First" end)
+      task.sleep(120)
+      assert.is_true(uv.hrtime() - started >= 120e6)
+      cut_off(function() send "First" end)
+      assert.equal("its own", task.spawn(function()
+        task.sleep(90)
+        return "its own"
+      end):wait())
+    end)
+
+    it("is nothing to the next task of the same coroutine", function()
+      for _ = 1, 3 do
+        task.spawn(function() cut_off(function() send "First" end) end):wait()
+        assert.equal("Second", task.spawn(send, "Second"):wait().queue.topic)
+      end
+    end)
+
+    it("does not keep the process", function()
+      local ended = child.run { "--mock=topics={Orders=1}", "-e", [[
+        local producer = require("rocketmq").producer { group = "g" }
+        assert(producer:send { topic = "Orders", body = "x" })
+        local co = coroutine.wrap(function()
+          debug.sethook(function()
+            if debug.getinfo(2, "S").source == "@rocketmq/runtime/coroutine.lua" then
+              debug.sethook()
+              error("cut off", 0)
+            end
+          end, "l")
+          producer:send { topic = "Orders", body = "x" }
+        end)
+        print(pcall(co))
+        require("rocketmq").sleep(1)
+        print "end"]] }
+      assert.same({ 0, "false\tcut off\nend\n" }, { ended.code, ended.stdout })
+    end)
+  end)
+
+  it("for a time does not end another", function()
+    cut_off(function() task.sleep(10) end)
+    local c = cluster.new { brokers = 1, topics = { Orders = 1 } }
+    c.mock:rule { code = "SEND_MESSAGE_V2", delay = 40 }
+    assert(c.producer:send({ topic = "Orders", body = "x" }, { timeout = 30000 }))
+    cut_off(function() task.sleep(10) end)
+    assert.equal("its own", task.spawn(function()
+      task.sleep(40)
+      return "its own"
+    end):wait())
+    c:finish()
   end)
 
   it("is no wait when a script yields the runtime's token by itself", function()
