@@ -127,11 +127,22 @@ static int check_message(rmq_draft *draft, const rmq_message *message) {
              : rmq_body_check(&producer->settings, message->body, &producer->refusal);
 }
 
+static int check_properties(rmq_producer *producer, const rmq_send *member) {
+  size_t len = rmq_buf_len(&member->properties);
+  if (len <= RMQ_BATCH_PROPERTIES_MAX) return 0;
+  rmq_failure_set(&producer->refusal, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
+                  "properties, keys and tags take %zu bytes together; in a batch a message has at "
+                  "most %d. Send it alone.",
+                  len, RMQ_BATCH_PROPERTIES_MAX);
+  return RMQ_EINVAL;
+}
+
 static int add(rmq_draft *draft, const rmq_message *message) {
   int status = check_message(draft, message);
   if (status < 0) return status;
   rmq_send *member = rmq_send_take(draft->producer);
   status = rmq_send_write_properties(member, message);
+  if (status == 0) status = check_properties(draft->producer, member);
   if (status < 0) {
     rmq_send_give_back(member);
     return status;
@@ -155,8 +166,10 @@ int rmq_draft_add(rmq_draft *draft, const rmq_message *message) {
 
 /* ---- All of them ---- */
 
-static size_t size_of(const rmq_send *member) {
-  return RMQ_BATCH_OVERHEAD + member->body.len + rmq_buf_len(&member->properties);
+/* What a message counts in a request: what any broker stores of it. */
+static size_t size_of(const rmq_draft *draft, const rmq_send *member) {
+  return RMQ_BATCH_STORED_OVERHEAD + strlen(draft->topic) + member->body.len +
+         rmq_buf_len(&member->properties);
 }
 
 /* True when one request can take so much. */
@@ -169,15 +182,17 @@ static int check_whole(const rmq_draft *draft) {
   const rmq_settings *settings = &draft->producer->settings;
   size_t size = 0;
   for (rmq_link *link = draft->members.next; link != &draft->members; link = link->next) {
-    size += size_of(member_of(link));
+    size += size_of(draft, member_of(link));
   }
   if (fits_request(settings, size, draft->n, draft->bytes)) return 0;
-  rmq_failure_set(&draft->producer->refusal, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
-                  "%zu messages take %zu bytes as one batch (%d each besides body and properties); "
-                  "max_message_size allows %lld, max_inflight %lld messages, max_inflight_bytes "
-                  "%lld bytes of bodies. Send fewer at a time, or let them be split.",
-                  draft->n, size, RMQ_BATCH_OVERHEAD, (long long)settings->max_message_size,
-                  (long long)settings->max_inflight, (long long)settings->max_inflight_bytes);
+  rmq_failure_set(
+      &draft->producer->refusal, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
+      "%zu messages take %zu bytes as one batch (%zu each besides body and properties); "
+      "max_message_size allows %lld, max_inflight %lld messages, max_inflight_bytes "
+      "%lld bytes of bodies. Send fewer at a time, or let them be split.",
+      draft->n, size, RMQ_BATCH_STORED_OVERHEAD + strlen(draft->topic),
+      (long long)settings->max_message_size, (long long)settings->max_inflight,
+      (long long)settings->max_inflight_bytes);
   return RMQ_EINVAL;
 }
 
@@ -229,8 +244,8 @@ static rmq_send *add_carrier(division *of) {
 static rmq_send *carrier_for(division *of, const rmq_send *member) {
   if (!rmq_link_alone(&of->carriers)) {
     rmq_send *last = rmq_link_owner(of->carriers.prev, rmq_send, link);
-    if (fits_request(&of->producer->settings, of->size + size_of(member), last->n_members + 1,
-                     last->member_bytes + member->body.len)) {
+    if (fits_request(&of->producer->settings, of->size + size_of(of->draft, member),
+                     last->n_members + 1, last->member_bytes + member->body.len)) {
       return last;
     }
   }
@@ -243,10 +258,11 @@ static void fail_alone(const division *of, rmq_send *member) {
   rmq_failure *failure = &member->failure;
   if (rmq_body_check(settings, member->body, failure) == 0) {
     rmq_failure_set(failure, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
-                    "the message takes %zu bytes in a batch (body %zu, properties %zu, and %d); "
+                    "the message takes %zu bytes in a batch (body %zu, properties %zu, and %zu); "
                     "max_message_size allows %lld. Send it alone, or raise the limit.",
-                    size_of(member), member->body.len, rmq_buf_len(&member->properties),
-                    RMQ_BATCH_OVERHEAD, (long long)settings->max_message_size);
+                    size_of(of->draft, member), member->body.len, rmq_buf_len(&member->properties),
+                    RMQ_BATCH_STORED_OVERHEAD + strlen(of->draft->topic),
+                    (long long)settings->max_message_size);
   }
   rmq_failure_prefix(failure, "Sending to topic \"%s\" failed: messages[%zu]: ", of->draft->topic,
                      member->index + 1);
@@ -261,12 +277,12 @@ static void place(division *of, rmq_send *member) {
   options.broker = rmq_slice_make(NULL, 0);
   set_up(of, member, &options);
   rmq_send_enlist(member);
-  if (!fits_request(&of->producer->settings, size_of(member), 1, member->body.len)) {
+  if (!fits_request(&of->producer->settings, size_of(of->draft, member), 1, member->body.len)) {
     fail_alone(of, member);
     return;
   }
   rmq_carrier_add(carrier_for(of, member), member);
-  of->size += size_of(member);
+  of->size += size_of(of->draft, member);
 }
 
 /* A selector that is asked now may do anything, and even fork, which ends all that is in the list. */

@@ -2,6 +2,7 @@
 
 #include "wire/batch.h"
 #include "wire/codes.h"
+#include "wire/properties.h"
 
 static rmq_send *member_of(rmq_link *link) { return rmq_link_owner(link, rmq_send, member); }
 
@@ -9,9 +10,14 @@ rmq_send *rmq_carrier_make(rmq_producer *producer, bool wait) {
   rmq_send *carrier = rmq_send_take(producer);
   carrier->carries = true;
   carrier->n_members = carrier->member_bytes = carrier->n_encoded = 0;
-  /* Java's batches have these two properties of their own, with which nothing can be wrong. */
-  rmq_message own = {.wait = wait};
-  rmq_send_write_properties(carrier, &own);
+  carrier->born_ms = producer->io->calls->wall(producer->io).ms;
+  carrier->msg_id_len = 0;
+  carrier->reconsume_times = 0;
+  carrier->max_reconsume_times = -1;
+  /* Brokers before 5.0 append a batch's own properties to those of each message. An id, which Java's
+   * batches have, would come in the place of theirs. */
+  rmq_properties_put(&carrier->properties, rmq_slice_text("WAIT"),
+                     rmq_slice_text(wait ? "true" : "false"));
   carrier->phase = RMQ_PHASE_PAUSE; /* nothing is to be withdrawn before it begins */
   return carrier;
 }
@@ -123,6 +129,7 @@ static void complete_stored(rmq_send *member, const rmq_completion *all, size_t 
   if (all->reply) {
     reply = *all->reply;
     reply.msg_id = id_at(walk, place);
+    reply.transaction_id = rmq_slice_make(NULL, 0); /* the batch's, if any: no message has it */
     reply.queue_offset += (int64_t)place;
     own.reply = &reply;
   }

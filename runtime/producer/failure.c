@@ -141,6 +141,23 @@ static const char *hint_for_code(int32_t code) {
   }
 }
 
+/* The whole batch, or a message of it, is longer than the broker stores: what brokers before 5.0 say
+ * with code 1. */
+bool rmq_remark_says_too_long(rmq_slice remark) {
+  static const char words[] = "size exceeded";
+  for (size_t at = 0; at + sizeof words - 1 <= remark.len; at++) {
+    if (memcmp(remark.ptr + at, words, sizeof words - 1) == 0) return true;
+  }
+  return false;
+}
+
+static const char *hint_for_refusal(const rmq_failure *failure) {
+  const rmq_try *last = &failure->tries[failure->n_tries - 1];
+  bool too_long =
+      failure->code == RMQ_SYSTEM_ERROR && rmq_remark_says_too_long(rmq_slice_text(last->message));
+  return hint_for_code(too_long ? RMQ_MESSAGE_ILLEGAL : failure->code);
+}
+
 static const char *hint_for_kind(rmq_kind kind) {
   switch (kind) {
     case RMQ_KIND_CONNECT:
@@ -184,8 +201,8 @@ static void write_message(rmq_failure *failure, rmq_slice topic) {
   if (failure->maybe_stored) {
     rmq_buf_text(out, " The message may have been stored: a broker got it and did not answer.");
   }
-  const char *hint = failure->kind == RMQ_KIND_BROKER ? hint_for_code(failure->code)
-                                                      : hint_for_kind(failure->kind);
+  const char *hint =
+      failure->kind == RMQ_KIND_BROKER ? hint_for_refusal(failure) : hint_for_kind(failure->kind);
   if (hint) rmq_buf_printf(out, " %s", hint);
 }
 

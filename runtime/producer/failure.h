@@ -58,6 +58,10 @@ void rmq_failure_try(rmq_failure *failure, rmq_kind kind, int32_t code, bool wri
 void rmq_failure_set(rmq_failure *failure, rmq_kind kind, int32_t code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* True when a broker's refusal with SYSTEM_ERROR means that a batch is longer than it stores: another
+ * attempt would get the same. */
+bool rmq_remark_says_too_long(rmq_slice remark);
+
 /* Puts words before the message: what it is about. */
 void rmq_failure_prefix(rmq_failure *failure, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

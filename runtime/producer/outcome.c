@@ -103,8 +103,9 @@ static void refused(rmq_send *send, const rmq_header *header) {
   note_try(send, RMQ_KIND_BROKER, header->code, true, text);
   if (rmq_policy_code_is_stale_route(header->code)) rmq_topic_refresh(send->topic);
   if (header->code == RMQ_GO_AWAY && come_back_after_go_away(send)) return;
+  bool too_long = header->code == RMQ_SYSTEM_ERROR && rmq_remark_says_too_long(header->remark);
   rmq_attempt_end end = {.refused = true,
-                         .code = header->code,
+                         .code = too_long ? RMQ_MESSAGE_ILLEGAL : header->code,
                          .written = true,
                          .given_queue = rmq_send_has_given_queue(send)};
   try_again_or_end(send, &end);

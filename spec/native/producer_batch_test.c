@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "producer_world.h"
+#include "wire/batch.h"
 
 #define A "10.0.0.2:1"
 #define B "10.0.0.2:2"
@@ -149,7 +150,7 @@ static int choose_last(void *arg, const rmq_choice *choice, rmq_queue_ref *queue
 static void a_selector_is_asked_once_for_each_request(void) {
   begin();
   world_topic_set("T", "ab", 2, 6);
-  set_integer("max_message_size", 300);
+  set_integer("max_message_size", 1000);
   world_start();
   asked = 0;
   rmq_draft_options options = options_of();
@@ -315,8 +316,8 @@ static void what_is_refused(void) {
 
 /* ---- Length ---- */
 
-/* WAIT and UNIQ_KEY take 52 bytes, the rest of a member 22. */
-enum { EACH = 52 + 22 };
+/* What a message counts without its body: WAIT and UNIQ_KEY take 52 bytes, its topic 1. */
+enum { EACH = 52 + 1 + RMQ_BATCH_STORED_OVERHEAD };
 
 static void a_long_batch_is_split_in_order(void) {
   begin();
@@ -328,7 +329,7 @@ static void a_long_batch_is_split_in_order(void) {
   rmq_draft *draft = draft_of(5);
   CHECK_INT(send_draft(draft, &options), RMQ_EINVAL);
   CHECK_INT(rmq_producer_failure(producer)->code, 13);
-  CHECK(refusal_has("5 messages take 385 bytes as one batch"));
+  CHECK(refusal_has("5 messages take 1560 bytes as one batch (257 each"));
   options.split = true;
   CHECK_INT(send_draft(draft, &options), 0);
   world_settle();
@@ -350,9 +351,9 @@ static void a_long_batch_is_split_in_order(void) {
 static void what_cannot_fit_fails_alone(void) {
   begin();
   world_topic_set("T", "a", 1, 6);
-  set_integer("max_message_size", 200);
+  set_integer("max_message_size", 1000);
   world_start();
-  char too_long[202] = {0}, too_long_in_a_batch[190] = {0};
+  static char too_long[1002], too_long_in_a_batch[800];
   memset(too_long, 'x', sizeof too_long - 1);
   memset(too_long_in_a_batch, 'y', sizeof too_long_in_a_batch - 1);
   rmq_draft *draft = rmq_draft_new(producer);
@@ -369,9 +370,49 @@ static void what_cannot_fit_fails_alone(void) {
   CHECK_INT(ends[1].kind, RMQ_KIND_MESSAGE);
   CHECK_INT(ends[1].code, 13);
   CHECK_INT(ends[1].index, 1);
-  CHECK(strstr(ends[1].message, "messages[2]: body is 201 bytes long") != NULL);
-  CHECK(strstr(ends[3].message, "messages[4]: the message takes 263 bytes in a batch") != NULL);
+  CHECK(strstr(ends[1].message, "messages[2]: body is 1001 bytes long") != NULL);
+  CHECK(strstr(ends[3].message, "messages[4]: the message takes 1108 bytes in a batch") != NULL);
   CHECK_INT(world_n_log, 2);
+  finish();
+}
+
+static void properties_leave_room_for_the_brokers(void) {
+  begin();
+  world_topic_set("T", "a", 1, 6);
+  world_start();
+  static char value[RMQ_BATCH_PROPERTIES_MAX];
+  size_t most = RMQ_BATCH_PROPERTIES_MAX - 52 - 3; /* and p, 1, 2 */
+  memset(value, 'v', sizeof value);
+  rmq_field property = {rmq_slice_text("p"), rmq_slice_make(value, most + 1)};
+  rmq_message message = message_of("x");
+  message.properties = &property;
+  message.n_properties = 1;
+  rmq_draft *draft = rmq_draft_new(producer);
+  CHECK_INT(rmq_draft_add(draft, &message), RMQ_EINVAL);
+  CHECK(refusal_has("messages[1]: properties, keys and tags take 32001 bytes"));
+  property.value.len = most;
+  CHECK_INT(rmq_draft_add(draft, &message), 0);
+  rmq_draft_options options = options_of();
+  CHECK_INT(send_draft(draft, &options), 0);
+  world_settle();
+  CHECK(!ends[0].failed);
+  finish();
+}
+
+/* Brokers before 5.0 say so with a code that asks for another try, and 5.4 does. */
+static void a_remark_says_that_it_is_too_long(void) {
+  begin();
+  world_topic_set("T", "ab", 1, 6);
+  world_at(A)->always = world_at(B)->always = (world_act){WORLD_CODE, 1};
+  world_remark = "java.lang.RuntimeException: message size exceeded, CommitLog.java:1637";
+  world_start();
+  rmq_draft_options options = options_of();
+  CHECK_INT(send_draft(draft_of(2), &options), 0);
+  world_run(100);
+  CHECK_INT(world_n_log, 2);
+  CHECK_INT(ends[1].code, 1);
+  CHECK_INT(ends[1].attempts, 1);
+  CHECK(strstr(ends[1].message, "maxMessageSize") != NULL);
   finish();
 }
 
@@ -561,6 +602,8 @@ int main(void) {
   check_run("what is refused", what_is_refused);
   check_run("a long batch is split in order", a_long_batch_is_split_in_order);
   check_run("what cannot fit fails alone", what_cannot_fit_fails_alone);
+  check_run("properties leave room for the brokers'", properties_leave_room_for_the_brokers);
+  check_run("a remark says that it is too long", a_remark_says_that_it_is_too_long);
   check_run("a batch waits for room as a whole", a_batch_waits_for_room_as_a_whole);
   check_run("more than there is room for goes in turns", more_than_there_is_room_for_goes_in_turns);
   check_run("waiting ends with the budget", waiting_ends_with_the_budget);

@@ -25,6 +25,7 @@ rmq_settings world_settings;
 world_server world_servers[WORLD_SERVERS];
 world_message world_log[WORLD_LOG];
 int world_n_log;
+const char *world_remark;
 char world_lines[65536];
 const rmq_send_options world_options = {.retries = -1};
 bool (*world_other)(world_server *server, const rmq_header *request, rmq_slice body,
@@ -199,7 +200,7 @@ static int note_batch(world_socket *s, const rmq_header *request, const rmq_send
   rmq_batch_member member;
   int n = 0;
   s->server->batches++;
-  CHECK(strncmp(header->properties.ptr, "WAIT\001", 5) == 0);
+  CHECK(rmq_slice_is(header->properties, "WAIT\001true\002"));
   for (int more; (more = rmq_batch_next(&body, &member)) != 0; n++) {
     CHECK_INT(more, 1);
     if (more < 0) break;
@@ -229,7 +230,7 @@ static bool act_out(world_socket *s, const rmq_header *request, world_act act) {
     case WORLD_CODE:
       break;
   }
-  answer(s, request, act.code, "the remark", rmq_slice_make(NULL, 0));
+  answer(s, request, act.code, world_remark, rmq_slice_make(NULL, 0));
   return true;
 }
 
@@ -460,6 +461,7 @@ void world_begin(void) {
   world_n_log = 0;
   world_other = NULL;
   world_lines[0] = '\0';
+  world_remark = "the remark";
   began_us = fake_calls->now(io).us;
   rmq_settings_init(&world_settings);
   set_text("group", "orders");

@@ -83,7 +83,8 @@ extern rmq_settings world_settings; /* changed before world_start */
 extern world_server world_servers[WORLD_SERVERS];
 extern world_message world_log[WORLD_LOG];
 extern int world_n_log;
-extern char world_lines[65536]; /* what was logged, one line each */
+extern const char *world_remark; /* of refusals */
+extern char world_lines[65536];  /* what was logged, one line each */
 
 /* An answer that a test makes itself. */
 typedef struct world_reply {

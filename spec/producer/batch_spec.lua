@@ -57,13 +57,15 @@ describe("send_batch", function()
     assert.are_not.equal(results[1].msg_id, results[2].msg_id)
   end)
 
-  it("says in the request that it is a batch, with properties of its own", function()
+  it("says in the request that it is a batch, and how to wait, and nothing else", function()
     assert(producer:send_batch(messages_of(2)))
     local ext = batches()[1].ext
-    assert.equal("true", ext.m)
-    assert.matches("^WAIT\1true\2UNIQ_KEY\1%x+\2$", ext.i)
-    local own = ext.i:match "UNIQ_KEY\1(%x+)"
-    for _, message in ipairs(c.mock:messages()) do assert.are_not.equal(own, message.msg_id) end
+    assert.same({ "true", "WAIT\1true\2", "0", "0" }, { ext.m, ext.i, ext.f, ext.h })
+    local messages = messages_of(2)
+    for _, message in ipairs(messages) do message.wait = false end
+    local results = assert(producer:send_batch(messages))
+    assert.equal("WAIT\1false\2", batches()[2].ext.i)
+    assert.is_nil(results[1].transaction_id)
   end)
 
   it("goes to a given queue, and where a selector says, which is asked once", function()
@@ -151,6 +153,7 @@ describe("send_batch", function()
     refused(2, { flag = 1.5 }, "flag is 1.5")
     refused(3, { properties = { WAIT = "no" } }, "WAIT is used by RocketMQ itself")
     refused(3, { properties = { x = ("y"):rep(32768) } }, "RocketMQ stores at most 32767")
+    refused(3, { properties = { x = ("y"):rep(32000) } }, "at most 32000. Send it alone")
     refused(2, { delay_level = 3 }, "it has a delay, and cannot be in a batch; send it alone")
     refused(2, { delay_ms = 3 }, "it has a delay")
     refused(1, { topic = "%RETRY%group" }, "cannot be in a batch")
