@@ -4,6 +4,8 @@ max_line_length = 100
 max_comment_line_length = 140
 exclude_files = { "build" }
 files["spec"] = { std = "+busted" }
+-- What the assertions of the mock add to busted's.
+files["examples/testing/*_spec.lua"] = { std = "+busted", globals = { "assert" } }
 -- Annotations of what is written in C: tables that only a language server reads.
 files["lua/meta"] = { ignore = { "211", "212", "241" } }
 -- This module exists to replace functions of the coroutine library.

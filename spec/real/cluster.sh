@@ -13,6 +13,7 @@
 # A SERVER is a version and a name: 5.4.0/broker-b. The command sees:
 #   RMQ_REAL_NAMESRV_54, RMQ_REAL_NAMESRV_49   host:port of the name server of 5.4.0 and of 4.9.2
 #   RMQ_REAL_JAVA                              what runs a Java helper: sh -c "$RMQ_REAL_JAVA Drain ..."
+#   RMQ_REAL_JAVA_49                           the same with the client of 4.9.2
 #   RMQ_REAL_CLUSTER                           the folder of the servers, for "kill" and "start"
 #
 # Every run has its own folder and its own ports, so several can go on at once. Servers are killed with
@@ -225,6 +226,12 @@ kill_servers() {
   rm -rf "$base"
 }
 
+# helper_command VERSION : what runs a Java helper with the client of that version.
+helper_command() {
+  printf 'java %s -Duser.home=%q -cp %q' "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
+    "$base/home" "$classes:$jars/$1/*"
+}
+
 run() {
   [ $# -ge 1 ] || die "run needs a command"
   prepare
@@ -236,9 +243,9 @@ run() {
   trap '[ "$command" = 0 ] || kill "$command" 2>/dev/null; exit 130' INT
   block=$(free_block)
   mkdir -p "$base/home"
-  printf -v RMQ_REAL_JAVA 'java %s -Duser.home=%q -cp %q' \
-    "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1" "$base/home" "$classes:$jars/5.4.0/*"
-  export RMQ_REAL_JAVA
+  RMQ_REAL_JAVA=$(helper_command 5.4.0)
+  RMQ_REAL_JAVA_49=$(helper_command 4.9.2)
+  export RMQ_REAL_JAVA RMQ_REAL_JAVA_49
   export RMQ_REAL_CLUSTER=$base
   export RMQ_REAL_NAMESRV_54=127.0.0.1:$block RMQ_REAL_NAMESRV_49=127.0.0.1:$((block + 20))
   (trap - EXIT; boot 5.4.0 "$base/5.4.0" "$block" broker-a broker-b) & first=$!

@@ -71,6 +71,37 @@ function support.java(helper, arguments, each, properties)
   run(table.concat(words, " "), each or function() end)
 end
 
+--- Runs one of the Java helpers while this process goes on, and waits for its end in this task only.
+--- Raises when it does not exit with 0.
+---@param client "5.4.0"|"4.9.2" whose client it uses
+---@param helper string "SendRandom"
+---@param arguments (string|number)[]
+---@return string[] lines of its stdout
+function support.java_beside(client, helper, arguments)
+  local words = { environment(client == "5.4.0" and "RMQ_REAL_JAVA" or "RMQ_REAL_JAVA_49"), helper }
+  for _, argument in ipairs(arguments) do words[#words + 1] = quote(tostring(argument)) end
+  local output, chunks, status = uv.new_pipe(false), {}, nil
+  local handle
+  handle = assert(uv.spawn("sh", {
+    args = { "-c", table.concat(words, " ") }, stdio = { nil, output, 2 },
+  }, function(code)
+    status = code
+    handle:close()
+  end))
+  output:read_start(function(_, chunk)
+    if chunk then
+      chunks[#chunks + 1] = chunk
+    else
+      output:close()
+    end
+  end)
+  wait(function() return status and output:is_closing() end, math.huge)
+  if status ~= 0 then error(("%s ended with %d"):format(helper, status), 2) end
+  local lines = {}
+  for line in table.concat(chunks):gmatch "[^\n]+" do lines[#lines + 1] = line end
+  return lines
+end
+
 --- Kills a server, starts it again and waits until it is up, stops it with SIGSTOP, or lets it go on.
 --- Waits in this task only.
 ---@param verb "kill"|"start"|"freeze"|"thaw"
