@@ -50,7 +50,7 @@ static int add_step(reading *in, bool is_module, const char *text) {
 static int take_chunk(reading *in, const char *value) { return add_step(in, false, value); }
 static int take_module(reading *in, const char *value) { return add_step(in, true, value); }
 
-static int add_plugins(reading *in, int kind, const char *path) {
+static int add_plugins(reading *in, rmq_plugin_kind kind, const char *path) {
   rmq_vm_config *config = &in->options->config;
   rmq_plugin_source *source = &in->options->plugins[config->n_plugins++];
   source->kind = kind;

@@ -110,9 +110,15 @@ typedef struct rmq_step {
   const char *text;
 } rmq_step;
 
+typedef enum rmq_plugin_kind {
+  RMQ_PLUGIN_SELECTOR,
+  RMQ_PLUGIN_HOOK,
+  RMQ_PLUGIN_FOLDER /* of both */
+} rmq_plugin_kind;
+
 /* Where selectors and hooks are to be loaded from before anything runs, in its order. */
 typedef struct rmq_plugin_source {
-  enum { RMQ_PLUGIN_SELECTOR, RMQ_PLUGIN_HOOK, RMQ_PLUGIN_FOLDER } kind;
+  rmq_plugin_kind kind;
   const char *path;
 } rmq_plugin_source;
 
