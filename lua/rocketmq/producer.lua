@@ -390,6 +390,9 @@ function Producer:stats() return native.stats(self.handle) end
 ---@field waiting integer sends waiting for room now
 ---@field inflight_bytes integer
 ---@field hook_errors integer errors that hooks have raised, and messages that they left unfit to send
+---@field trace_sent integer records of message trace that are stored
+---@field trace_dropped integer records that are lost
+---@field trace_pending integer records that are still to be stored
 
 --- What `latency_fault` has noted of a broker.
 ---@class rocketmq.Fault

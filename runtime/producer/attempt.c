@@ -212,13 +212,13 @@ static bool ask_hooks(rmq_send *send) {
 
 void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
   rmq_producer *producer = send->producer;
-  if (producer->hooks && !send->carries) {
+  if (producer->hooks && !send->carries && !send->own) {
     if (!ask_hooks(send)) return;
     now = rmq_send_now(send);
   } else {
     send->attempts++;
   }
-  if (send->attempts > 1) producer->stats.retried++;
+  if (send->attempts > 1 && !send->own) producer->stats.retried++;
   rmq_attempt_limits limits = {
       .attempts_left = send->retries - send->attempts + 1,
       .another_broker = another_broker,

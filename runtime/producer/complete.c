@@ -18,12 +18,17 @@ static void count(rmq_send *send, const rmq_completion *completion) {
 static void tell(rmq_send *send, const rmq_completion *completion) {
   rmq_producer *producer = send->producer;
   rmq_completion failed;
+  if (send->own) {
+    send->done(send->arg, completion);
+    return;
+  }
   if (producer->hooks && !rmq_hooks_completed(send, completion)) {
     failed = rmq_send_failed_completion(send);
     completion = &failed;
   }
   if (!producer->transport) return; /* a hook has forked: nothing completes in the child */
-  count(send, completion);          /* before done, so that it finds room to send again */
+  if (producer->trace) rmq_trace_send(send, completion);
+  count(send, completion); /* before done, so that it finds room to send again */
   send->done(send->arg, completion);
 }
 

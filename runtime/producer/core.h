@@ -6,6 +6,7 @@
 #include "producer/pack.h"
 #include "producer/policy.h"
 #include "producer/producer.h"
+#include "producer/trace.h"
 #include "route/routes.h"
 #include "select/fault.h"
 #include "wire/ids.h"
@@ -52,6 +53,7 @@ typedef struct rmq_send {
   int32_t reconsume_times;     /* 0 unless the topic is a %RETRY% one */
   int32_t max_reconsume_times; /* -1: not said */
   bool oneway;
+  bool own;               /* the producer's own: no hook, counter, limit or flush knows of it */
   bool carries;           /* it makes the attempts for `members`, and has no message of its own */
   uint8_t mode;           /* an rmq_mode */
   uint8_t generation;     /* how many hooks stand between this send and the script */
@@ -132,6 +134,7 @@ struct rmq_producer {
 
   rmq_link active;  /* all sends that have not completed, oldest first */
   rmq_link waiting; /* those of them that wait for room, oldest first */
+  rmq_link own;     /* those that are the producer's own */
   rmq_link pool;
   size_t pooled;
   uint64_t numbers;
@@ -140,6 +143,8 @@ struct rmq_producer {
   unsigned generation; /* of the sends that are started now: 0, or that of the hook that runs */
   bool admitting;      /* rmq_producer_admit is on the stack */
   rmq_send *entering;  /* the send that rmq_producer_admit lets begin, while it has not ended */
+
+  rmq_trace *trace; /* NULL: off */
 
   rmq_timer detector; /* its next round */
   rmq_link probes;    /* its questions under way */
@@ -172,6 +177,10 @@ int rmq_send_write_properties(rmq_send *send, const rmq_message *message);
 void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_options *options,
                      rmq_send_done *done, void *arg);
 void rmq_send_enlist(rmq_send *send); /* it is under way from now on */
+/* Starts a send of the producer's own, also while it is shutting down. It takes no room, and has no
+ * part in counters and flushes. Otherwise like rmq_producer_send. */
+int rmq_producer_send_own(rmq_producer *producer, const rmq_message *message,
+                          const rmq_send_options *options, rmq_send_done *done, void *arg);
 /* Gives a send up where it stands, without completing it. */
 void rmq_send_withdraw(rmq_send *send);
 /* Takes one out of the pool, gives one back, and releases one for good. */
@@ -281,6 +290,16 @@ bool rmq_producer_received(void *owner, const char *addr, const rmq_header *head
 /* flush.c: looks whether somebody has waited for the send that just completed. */
 void rmq_producer_check_flushes(rmq_producer *producer);
 void rmq_producer_drop_flushes(rmq_producer *producer);
+
+/* trace.c, only while it is on. Notes how a send ended. */
+void rmq_trace_send(const rmq_send *send, const rmq_completion *completion);
+/* Sends what is gathered; returns the number of the last trace message. True when all up to this number
+ * are acknowledged or lost; when there is nothing to send. */
+uint64_t rmq_trace_flush(rmq_trace *trace);
+bool rmq_trace_is_through(const rmq_trace *trace, uint64_t number);
+bool rmq_trace_is_idle(const rmq_trace *trace);
+/* Gives up what is gathered. */
+void rmq_trace_drop_gathered(rmq_trace *trace);
 
 /* batch.c */
 void rmq_producer_drop_drafts(rmq_producer *producer);

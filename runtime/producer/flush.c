@@ -9,6 +9,8 @@ typedef struct flush {
   rmq_timer timer;
   rmq_producer *producer;
   uint64_t up_to;
+  bool tracing;    /* the sends have completed, and their trace records are under way: */
+  uint64_t traces; /* up to this trace message */
   rmq_flush_done *done;
   void *arg;
 } flush;
@@ -21,6 +23,22 @@ static size_t unfinished(const flush *waiter) {
     n++;
   }
   return n;
+}
+
+static bool sends_are_over(const flush *waiter) {
+  const rmq_link *active = &waiter->producer->active;
+  return rmq_link_alone(active) ||
+         rmq_link_owner(active->next, rmq_send, link)->number > waiter->up_to;
+}
+
+/* True when there is nothing left to wait for. Trace records do not wait for more of them then. */
+static bool is_over(flush *waiter) {
+  rmq_trace *trace = waiter->producer->trace;
+  if (!sends_are_over(waiter)) return false;
+  if (!trace) return true;
+  if (!waiter->tracing) waiter->traces = rmq_trace_flush(trace);
+  waiter->tracing = true;
+  return rmq_trace_is_through(trace, waiter->traces);
 }
 
 static void end(flush *waiter) {
@@ -47,18 +65,14 @@ void rmq_producer_flush(rmq_producer *producer, int64_t timeout_ms, rmq_flush_do
   rmq_timer_init(&waiter->timer, time_over);
   rmq_link_append(&producer->flushes, &waiter->link);
   rmq_mono now = rmq_transport_now(producer->transport);
-  bool idle = rmq_link_alone(&producer->active);
   rmq_transport_timer(producer->transport, &waiter->timer,
-                      rmq_mono_add_ms(now, idle ? 0 : timeout_ms));
+                      rmq_mono_add_ms(now, is_over(waiter) ? 0 : timeout_ms));
 }
 
 void rmq_producer_check_flushes(rmq_producer *producer) {
   while (producer->transport && !rmq_link_alone(&producer->flushes)) {
     flush *oldest = rmq_link_owner(producer->flushes.next, flush, link);
-    if (!rmq_link_alone(&producer->active) &&
-        rmq_link_owner(producer->active.next, rmq_send, link)->number <= oldest->up_to) {
-      return;
-    }
+    if (!is_over(oldest)) return;
     end(oldest);
   }
 }

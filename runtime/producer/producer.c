@@ -98,6 +98,7 @@ static char *make_client_id(const rmq_settings *settings, rmq_io *io,
 static void init_lists(rmq_producer *producer) {
   rmq_link_init(&producer->active);
   rmq_link_init(&producer->waiting);
+  rmq_link_init(&producer->own);
   rmq_link_init(&producer->pool);
   rmq_link_init(&producer->flushes);
   rmq_link_init(&producer->queries);
@@ -128,19 +129,28 @@ rmq_producer *rmq_producer_new(const rmq_settings *settings, rmq_io *io, const r
   start_transport(producer);
   start_routes(producer);
   rmq_producer_start_detector(producer);
+  if (settings->enable_trace) producer->trace = rmq_trace_new(producer);
   return producer;
+}
+
+static void give_up(rmq_link *sends) {
+  while (!rmq_link_alone(sends)) {
+    rmq_send *send = rmq_link_owner(sends->next, rmq_send, link);
+    rmq_send_withdraw(send);
+    rmq_link_remove(&send->link);
+    rmq_send_give_back(send);
+  }
 }
 
 /* Lets go of everything that could bring an event. Nothing completes. */
 static void tear_down(rmq_producer *producer) {
   if (!producer->transport) return;
-  while (!rmq_link_alone(&producer->active)) {
-    rmq_send *send = rmq_link_owner(producer->active.next, rmq_send, link);
-    rmq_send_withdraw(send);
-    rmq_link_remove(&send->link);
-    rmq_send_give_back(send);
-  }
+  give_up(&producer->active);
+  give_up(&producer->own);
   producer->stats.inflight = producer->stats.waiting = producer->stats.inflight_bytes = 0;
+  producer->stats.trace_pending = 0;
+  rmq_trace_free(producer->trace);
+  producer->trace = NULL;
   rmq_producer_drop_queries(producer);
   rmq_producer_drop_calls(producer);
   rmq_producer_drop_admins(producer);

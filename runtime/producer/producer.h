@@ -194,14 +194,14 @@ int rmq_producer_queues(rmq_producer *producer, rmq_slice topic, int64_t timeout
  * that are known stay until their next refresh. */
 int rmq_producer_set_namesrv(rmq_producer *producer, rmq_slice list, char *why, size_t why_size);
 
-/* Calls `done` once, later, when all that was sent before has completed, or when the time is over,
- * with the number of sends that have not completed. */
+/* Calls `done` once, later, when all that was sent before has completed, and its trace records are
+ * stored or lost; or when the time is over, with the number of sends that have not completed. */
 typedef void rmq_flush_done(void *arg, size_t unfinished);
 void rmq_producer_flush(rmq_producer *producer, int64_t timeout_ms, rmq_flush_done *done,
                         void *arg);
 
-/* Accepts nothing new, gives what is in flight up to `timeout_ms`, fails the rest with kind
- * "state", unregisters from the brokers, closes. `done` comes once, later, with the number of sends
+/* Accepts nothing new, gives what is in flight (trace records, too) up to `timeout_ms`, fails the rest
+ * with kind "state", unregisters from the brokers, closes. `done` comes once, later, with the number of sends
  * that failed because of it. Shutting down twice is allowed: the shorter time counts, and
  * the second `done` comes with the first. */
 void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush_done *done,
@@ -215,6 +215,9 @@ typedef struct rmq_producer_stats {
   uint64_t sent, acknowledged, failed, retried, oneway_failed;
   size_t inflight, waiting; /* now: sends under way, sends waiting for room */
   size_t inflight_bytes;
+  /* Records of message trace: stored, lost, and neither yet. */
+  uint64_t trace_sent, trace_dropped;
+  size_t trace_pending;
 } rmq_producer_stats;
 rmq_producer_stats rmq_producer_stats_of(const rmq_producer *producer);
 

@@ -67,7 +67,7 @@ void rmq_send_give_back(rmq_send *send) {
   if (send->change.properties || send->change.body) rmq_send_forget_change(send);
   if (send->pack.bytes.data) rmq_pack_clear(&send->pack);
   if (send->has_kept) rmq_buf_free(&send->kept_texts);
-  send->has_kept = send->carries = false;
+  send->has_kept = send->carries = send->own = false;
   send->hook_state = NULL;
   if (failure_is_used(&send->failure)) rmq_failure_clear(&send->failure);
   if (producer->pooled >= (size_t)producer->settings.max_inflight) {
@@ -202,6 +202,21 @@ void rmq_send_enlist(rmq_send *send) {
   send->number = ++producer->numbers;
   producer->stats.sent++;
   rmq_link_append(&producer->active, &send->link);
+}
+
+int rmq_producer_send_own(rmq_producer *producer, const rmq_message *message,
+                          const rmq_send_options *options, rmq_send_done *done, void *arg) {
+  rmq_send *send = rmq_send_take(producer);
+  int status = rmq_send_write_properties(send, message);
+  if (status < 0) {
+    rmq_send_give_back(send);
+    return status;
+  }
+  rmq_send_set_up(send, message, options, done, arg);
+  send->own = true;
+  rmq_link_append(&producer->own, &send->link);
+  rmq_send_go_on(send, false);
+  return 0;
 }
 
 int rmq_producer_send(rmq_producer *producer, const rmq_message *message,

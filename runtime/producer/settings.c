@@ -112,6 +112,14 @@ const rmq_setting rmq_setting_table[] = {
           "A broker that failed is asked at most this often."),
   INTEGER(detect_timeout, NULL, "detectTimeout", "ms", 1, LONGEST_TIME, "200",
           "What its answer may take."),
+  BOOLEAN(enable_trace, "trace", "enableTrace", "false",
+          "Message trace: records of sends, ends of transactions and recalls go to trace_topic. A text turns it on and is the topic."),
+  TEXT(trace_topic, NULL, "traceTopic", "RMQ_SYS_TRACE_TOPIC", NULL,
+       "The topic of message trace."),
+  INTEGER(trace_msg_batch_num, NULL, "traceMsgBatchNum", "", 1, 100, "10",
+          "So many trace records about one topic go into one message."),
+  INTEGER(trace_flush_interval, NULL, NULL, "ms", 1, LONGEST_TIME, "5000",
+          "Trace records wait at most this long for others."),
   {NULL, NULL, NULL, RMQ_SETTING_TEXT, NULL, 0, 0, NULL, NULL, NULL, 0},
 };
 /* clang-format on */
@@ -298,6 +306,10 @@ static int set_numbers(rmq_settings *settings, const rmq_setting *row, rmq_slice
 int rmq_settings_set_text(rmq_settings *settings, const rmq_setting *row, rmq_slice value,
                           char *why, size_t why_size) {
   if (row->type == RMQ_SETTING_NUMBERS) return set_numbers(settings, row, value, why, why_size);
+  if (row->offset == offsetof(rmq_settings, enable_trace)) {
+    settings->enable_trace = true;
+    row = rmq_setting_find(rmq_slice_text("trace_topic"));
+  }
   if (row->type != RMQ_SETTING_TEXT) return wrong_type(row, "a string", why, why_size);
   if (value.len > 0 && memchr(value.ptr, '\0', value.len)) {
     snprintf(why, why_size, "%s holds a zero byte", row->name);
@@ -405,6 +417,10 @@ int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size)
                             RMQ_TOPIC_LENGTH_MAX, why, why_size);
   }
   if (status == 0) status = check_compression(settings, why, why_size);
+  if (status == 0) {
+    status = rmq_name_check("trace_topic", rmq_slice_text(settings->trace_topic),
+                            RMQ_TOPIC_LENGTH_MAX, why, why_size);
+  }
   rmq_fault_rules rules;
   if (status == 0) status = rmq_fault_rules_read(settings, &rules, why, why_size);
   return status;

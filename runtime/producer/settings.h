@@ -45,6 +45,10 @@ typedef struct rmq_settings {
   bool start_detector_enable;
   int64_t detect_interval;
   int64_t detect_timeout;
+  bool enable_trace;
+  char *trace_topic;
+  int64_t trace_msg_batch_num;
+  int64_t trace_flush_interval;
 } rmq_settings;
 
 typedef enum rmq_setting_type {

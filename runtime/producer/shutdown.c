@@ -49,6 +49,14 @@ static void parted(void *arg) {
   tell_enders(producer);
 }
 
+/* Trace messages that were not stored in time, and records that did not even get that far. */
+static void fail_own(rmq_producer *producer) {
+  while (producer->transport && !rmq_link_alone(&producer->own)) {
+    rmq_send_fail_shutdown(rmq_link_owner(producer->own.next, rmq_send, link));
+  }
+  if (producer->transport && producer->trace) rmq_trace_drop_gathered(producer->trace);
+}
+
 static void fail_the_rest(rmq_producer *producer) {
   while (producer->transport && !rmq_link_alone(&producer->active)) {
     rmq_send *send = rmq_link_owner(producer->active.next, rmq_send, link);
@@ -64,11 +72,20 @@ static void fail_the_rest(rmq_producer *producer) {
   rmq_producer_fail_queries(producer);
   rmq_producer_fail_calls(producer);
   rmq_producer_fail_admins(producer);
+  fail_own(producer);
 }
 
-static bool is_idle(const rmq_producer *producer) {
+static bool users_are_through(const rmq_producer *producer) {
   return rmq_link_alone(&producer->active) && rmq_link_alone(&producer->calls) &&
          rmq_link_alone(&producer->admins);
+}
+
+/* Trace records come last: they are about all that went before. */
+static bool is_idle(rmq_producer *producer) {
+  if (!users_are_through(producer)) return false;
+  if (!producer->trace) return true;
+  rmq_trace_flush(producer->trace);
+  return rmq_trace_is_idle(producer->trace);
 }
 
 static void drained(rmq_producer *producer) {

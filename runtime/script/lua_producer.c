@@ -402,7 +402,7 @@ static void set_count(lua_State *L, const char *name, uint64_t value) {
 static int producer_stats(lua_State *L) {
   const rmq_lua_producer *p = rmq_lua_producer_check(L);
   rmq_producer_stats stats = rmq_producer_stats_of(p->producer);
-  lua_createtable(L, 0, 9);
+  lua_createtable(L, 0, 12);
   set_count(L, "sent", stats.sent);
   set_count(L, "acknowledged", stats.acknowledged);
   set_count(L, "failed", stats.failed);
@@ -412,6 +412,9 @@ static int producer_stats(lua_State *L) {
   set_count(L, "waiting", stats.waiting);
   set_count(L, "inflight_bytes", stats.inflight_bytes);
   set_count(L, "hook_errors", p->hooks.errors);
+  set_count(L, "trace_sent", stats.trace_sent);
+  set_count(L, "trace_dropped", stats.trace_dropped);
+  set_count(L, "trace_pending", stats.trace_pending);
   return 1;
 }
 

@@ -114,6 +114,7 @@ static int set_value(lua_State *L, rmq_settings *settings, const rmq_setting *ro
       if (type != LUA_TNUMBER) return wrong_type(L, name, "a number", why, size);
       return rmq_settings_set_integer(settings, row, lua_tonumber(L, -1), why, size);
     case RMQ_SETTING_BOOLEAN:
+      if (type == LUA_TSTRING && row->offset == offsetof(rmq_settings, enable_trace)) break;
       if (type != LUA_TBOOLEAN) return wrong_type(L, name, "a boolean", why, size);
       return rmq_settings_set_boolean(settings, row, lua_toboolean(L, -1), why, size);
     case RMQ_SETTING_NUMBERS:
