@@ -60,9 +60,9 @@ typedef struct sim_broker {
   sim_cluster *cluster;
   int index;
   char name[16];
-  bool json;          /* answers in JSON, as real ones do; otherwise as ROCKETMQ */
-  bool moved;         /* name servers may disagree about where it is */
-  bool hangs;         /* takes requests, stores nothing, answers nothing */
+  bool json;  /* answers in JSON, as real ones do; otherwise as ROCKETMQ */
+  bool moved; /* name servers may disagree about where it is, or whether it is there at all */
+  bool hangs; /* takes requests, stores nothing, answers nothing */
   int64_t service_us; /* the longest that an answer takes; evenly spread from 0 */
   sim_broker_moods moods;
   uint32_t last_given[SIM_TOPICS_MAX]

@@ -230,6 +230,7 @@ static void change_route(sim_faults *faults) {
       break;
     case 1:
       cluster->truth.masters[broker][0] = '\0';
+      cluster->brokers[broker].moved = true;
       what |= CHANGE_BACK_MASTER;
       break;
     default:
