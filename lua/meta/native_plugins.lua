@@ -9,9 +9,10 @@ local native = {}
 --- Belongs to the worker, so that it outlives the modules.
 ---@class rocketmq.native.plugins.state
 ---@field selectors table<string, rocketmq.Selector> by name; C looks names up here, at each call
----@field hooks rocketmq.Hook[]
----@field loaded rocketmq.Plugin[]
----@field sources rocketmq.PluginSource[]
+---@field hooks rocketmq.Hook[] that every producer has
+---@field producers table<rocketmq.Producer, true> all that there are; weak in its keys
+---@field loaded rocketmq.Plugin[] in the order of their loading
+---@field sources rocketmq.PluginSource[] in the order of their loading
 
 --- Loads a file with these globals, never to be compiled by the JIT.
 ---@param what string what it is said to be in errors

@@ -18,13 +18,7 @@ local native = require "rocketmq.native.plugins"
 ---@field path string
 
 local state = native.state
----@type rocketmq.PluginSource[] in the order of their loading
-state.sources = state.sources or {}
----@type rocketmq.Plugin[] in the order of their loading
-state.loaded = state.loaded or {}
----@type rocketmq.Hook[] the tables of those that are hooks, in the same order
-state.hooks = state.hooks or {}
----@type table<string, rocketmq.Selector> by name; C looks names up here
+--- By name; C looks names up here.
 local selectors = state.selectors
 
 local M = {}
@@ -66,48 +60,39 @@ end
 
 -- --- One file ------------------------------------------------------------------------------------
 
-local FIELDS = {
-  selector = { "name", "select" },
-  hook = { "name", "strict", "before", "after", "check_forbidden", "end_transaction",
-    "before_request", "after_response" },
-}
-
-local function check_fields(path, is, given)
-  local known = {}
-  for _, name in ipairs(FIELDS[is]) do known[name] = true end
-  for name, value in pairs(given) do
-    if not known[name] then
-      refuse(require("rocketmq.mock.fields").unknown(path .. ": the table of the " .. is, name,
-        FIELDS[is]))
+local function check_selector(path, value)
+  for name, part in pairs(value) do
+    if name ~= "name" and name ~= "select" then
+      refuse(require("rocketmq.mock.fields").unknown(path .. ": the table of the selector", name,
+        { "name", "select" }))
     end
-    local wanted = name == "name" and "string" or name == "strict" and "boolean" or "function"
-    if type(value) ~= wanted then
-      refuse(("%s: %s of the %s must be a %s, not %s"):format(path, name, is, wanted,
-        type(value)))
+    local wanted = name == "name" and "string" or "function"
+    if type(part) ~= wanted then
+      refuse(("%s: %s of the selector must be a %s, not %s"):format(path, name, wanted, type(part)))
     end
   end
-end
-
-local function read_selector(path, value)
-  if type(value) == "function" then return value end
-  check_fields(path, "selector", value)
+  if value.name == "" then refuse(path .. ": the name of the selector is empty") end
   if not value.select then
     refuse(("%s: the table of the selector must have the function select"):format(path))
   end
-  return value.select
 end
 
-local function read_hook(path, value)
-  if type(value) ~= "table" then
-    refuse(("%s: the file of a hook must return a table {before = function, ...}, not a %s")
-      :format(path, type(value)))
+-- The function of a selector, or the table of a hook with its name.
+local function usable_part(is, name, value)
+  if is == "selector" then return type(value) == "function" and value or value.select end
+  local hook = {}
+  for field, part in pairs(value) do hook[field] = part end
+  hook.name = name
+  return hook
+end
+
+local function check(is, path, value)
+  if is == "selector" then
+    if type(value) == "table" then check_selector(path, value) end
+    return
   end
-  check_fields(path, "hook", value)
-  for name, part in pairs(value) do
-    if type(part) == "function" then return value, name end
-  end
-  refuse(("%s: the table of the hook has no function; there are %s"):format(path,
-    table.concat(FIELDS.hook, ", ", 3)))
+  local why = require("rocketmq.hook").check(value, path .. ": the hook")
+  if why then refuse(why) end
 end
 
 -- What the file of a folder is: its table says.
@@ -121,7 +106,6 @@ end
 
 local function name_of(path, value)
   local name = type(value) == "table" and value.name or nil
-  if name == "" then refuse(path .. ": the name is empty") end
   return name or path:match("[^/]*$"):gsub("%.lua$", "")
 end
 
@@ -139,9 +123,9 @@ local function read(is, path)
       value == nil and "nothing" or "a " .. type(value)))
   end
   if is == "plugins" then is = guess(path, value) end
+  check(is, path, value)
   local name = name_of(path, value)
-  local usable = is == "selector" and read_selector(path, value) or read_hook(path, value)
-  return { is = is, name = name, path = path, value = usable }
+  return { is = is, name = name, path = path, value = usable_part(is, name, value) }
 end
 
 -- --- All files -----------------------------------------------------------------------------------
@@ -195,6 +179,7 @@ local function use(list)
   end
   state.loaded = list
   native.name(list)
+  for producer in pairs(state.producers) do producer:replace_loaded_hooks(state.hooks) end
 end
 
 local function copy(list)
@@ -259,7 +244,8 @@ function M.reload()
   local ok, err = change({}, function(list)
     for _, source in ipairs(state.sources) do read_source(list, source) end
   end)
-  return ok, err
+  if not ok then return nil, err end
+  return true
 end
 
 --- What is loaded, in the order of its loading. A copy.

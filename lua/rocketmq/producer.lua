@@ -5,6 +5,7 @@
 
 local errors = require "rocketmq.error"
 local native = require "rocketmq.native.producer"
+local plugins = require("rocketmq.native.plugins").state
 
 local take = native.take
 
@@ -501,7 +502,7 @@ function M.new(settings)
   if package.loaded["rocketmq.mock"] then native.look_at_every_message(handle) end
   local async, oneway = native.later_senders(handle, call_back)
   local used = native.settings(handle)
-  return setmetatable({
+  local producer = setmetatable({
     handle = handle,
     sender = native.sender(handle),
     async = async,
@@ -512,6 +513,9 @@ function M.new(settings)
     namesrv = used.namesrv,
     client_id = native.client_id(handle),
   }, Producer)
+  plugins.producers[producer] = true
+  if plugins.hooks[1] then producer:replace_loaded_hooks(plugins.hooks) end
+  return producer
 end
 
 return M

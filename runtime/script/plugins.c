@@ -11,13 +11,28 @@
 
 /* rocketmq.native.plugins: what rocketmq.plugins is made of. Not for scripts. */
 
+/* A table that keeps none of its keys. */
+static void push_weak(lua_State *L) {
+  lua_newtable(L);
+  lua_createtable(L, 0, 1);
+  lua_pushliteral(L, "k");
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+}
+
 void rmq_plugins_init(rmq_vm *vm) {
+  static const char *const lists[] = {"sources", "loaded", "hooks", NULL};
   lua_State *L = vm->L;
+  lua_createtable(L, 0, 5);
+  for (const char *const *list = lists; *list; list++) {
+    lua_newtable(L);
+    lua_setfield(L, -2, *list);
+  }
+  push_weak(L);
+  lua_setfield(L, -2, "producers");
   lua_newtable(L);
   lua_pushvalue(L, -1);
   vm->selectors = luaL_ref(L, LUA_REGISTRYINDEX);
-  lua_createtable(L, 0, 4);
-  lua_insert(L, -2);
   lua_setfield(L, -2, "selectors");
   vm->plugins = luaL_ref(L, LUA_REGISTRYINDEX);
   vm->reload = LUA_NOREF;
