@@ -129,12 +129,17 @@ static void end_left(rmq_connection *c) {
   }
 }
 
+/* RocketMQ's servers hang up without a word on who speaks plainly where TLS is required. */
+static const char *why_closed(const rmq_connection *c) {
+  if (c->got_reply) return "closed by the other side";
+  return "closed by the other side before its first answer (a server that requires TLS does so)";
+}
+
 static void break_by_code(rmq_connection *c, int code) {
   rmq_transport *t = c->transport;
   t->stats.closed_by_peer++;
-  rmq_connection_break(
-      c, RMQ_ECLOSED,
-      code == RMQ_ECLOSED ? "closed by the other side" : t->calls->text(t->io, code));
+  rmq_connection_break(c, RMQ_ECLOSED,
+                       code == RMQ_ECLOSED ? why_closed(c) : t->calls->text(t->io, code));
 }
 
 static bool is_done(const rmq_connection *c) {

@@ -158,8 +158,12 @@ static const char *hint_for_refusal(const rmq_failure *failure) {
   return hint_for_code(too_long ? RMQ_MESSAGE_ILLEGAL : failure->code);
 }
 
-static const char *hint_for_kind(rmq_kind kind) {
-  switch (kind) {
+static const char *hint_for(const rmq_failure *failure) {
+  if (failure->kind == RMQ_KIND_BROKER) return hint_for_refusal(failure);
+  if (failure->tries[failure->n_tries - 1].foreign) {
+    return "Check that this is the address of a broker, and the port its listenPort.";
+  }
+  switch (failure->kind) {
     case RMQ_KIND_CONNECT:
       return "Check that the broker runs and that the address it registered (brokerIP1, "
              "listenPort) can be reached "
@@ -201,8 +205,7 @@ static void write_message(rmq_failure *failure, rmq_slice topic) {
   if (failure->maybe_stored) {
     rmq_buf_text(out, " The message may have been stored: a broker got it and did not answer.");
   }
-  const char *hint =
-      failure->kind == RMQ_KIND_BROKER ? hint_for_refusal(failure) : hint_for_kind(failure->kind);
+  const char *hint = hint_for(failure);
   if (hint) rmq_buf_printf(out, " %s", hint);
 }
 

@@ -28,6 +28,7 @@ typedef struct rmq_try {
   rmq_kind kind;
   int32_t code; /* the broker's, or 0 */
   bool written; /* the broker may have stored the message */
+  bool foreign; /* what came back is not of this protocol */
   int64_t elapsed_us;
 } rmq_try;
 

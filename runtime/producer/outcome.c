@@ -63,6 +63,7 @@ static void broke_off(rmq_send *send, const rmq_outcome *outcome) {
   bool has_detail = outcome->detail && outcome->detail[0] != '\0';
   note_try(send, kind, rmq_java_code_of(kind), outcome->written,
            has_detail ? outcome->detail : rmq_error_text(outcome->status));
+  send->failure.tries[send->failure.n_tries - 1].foreign = outcome->status == RMQ_EPROTO;
   if (kind != RMQ_KIND_TIMEOUT) rmq_topic_refresh(send->topic);
   rmq_attempt_end end = {.written = outcome->written,
                          .given_queue = rmq_send_has_given_queue(send)};

@@ -9,6 +9,10 @@
 /* What stands before the header: the frame's length, and type with header length. */
 enum { FRAME_PREFIX = 8 };
 
+static const char http2[] =
+    "the other side speaks HTTP/2 (is this the proxy's gRPC port? the one for this protocol is "
+    "8080, unless it is set otherwise)";
+
 static bool begins_with(rmq_slice bytes, const char *text) {
   size_t len = strlen(text);
   if (bytes.len < len) len = bytes.len;
@@ -19,15 +23,19 @@ static bool begins_with(rmq_slice bytes, const char *text) {
  * All that is compared here has a first byte which no frame has. */
 static int refuse_length(rmq_slice bytes, const char **why) {
   if (begins_with(bytes, "HTTP/")) {
-    *why = "the other side speaks HTTP, not the remoting protocol (is this a dashboard's port?)";
+    *why =
+        "the other side speaks HTTP (is this a dashboard's port? name servers listen on 9876, "
+        "brokers on 10911)";
     return RMQ_EPROTO;
   }
   if (begins_with(bytes, "PRI * HTTP/2")) {
-    *why = "the other side speaks HTTP/2, not the remoting protocol";
+    *why = http2;
     return RMQ_EPROTO;
   }
   if (begins_with(bytes, "\x15\x03") || begins_with(bytes, "\x16\x03")) {
-    *why = "the other side speaks TLS; this connection is not encrypted";
+    *why =
+        "the other side speaks TLS, and this connection is not encrypted (a server with "
+        "tls.server.mode=permissive takes both)";
     return RMQ_EPROTO;
   }
   *why = "the frame is longer than 16 MiB (is this a port of RocketMQ?)";
@@ -40,7 +48,7 @@ static bool looks_like_http2(const char *prefix) { return prefix[3] == 4 || pref
 
 static int refuse_header(rmq_slice bytes, uint32_t header_len, const char **why) {
   if (header_len == 0 && looks_like_http2(bytes.ptr)) {
-    *why = "the other side speaks HTTP/2 (is this the proxy's gRPC port?)";
+    *why = http2;
   } else if (header_len == 0) {
     *why = "the frame has no header";
   } else {

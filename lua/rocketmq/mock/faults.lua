@@ -104,7 +104,8 @@ function faults.put(rule, connection, bytes)
 end
 
 -- The bytes that a rule sends, or nil.
-local function spoken(rule)
+local function spoken(rule, command)
+  if type(rule.raw) == "function" then return rule.raw(command) end
   if rule.raw then return rule.raw end
   if rule.garbage then return random_bytes(rule.random, rule.garbage) end
   return speech[rule.speak]
@@ -118,7 +119,7 @@ end
 ---@param command table? the request; none when the connection was just made
 function faults.act(rule, connection, frame, command)
   if rule.sends then
-    local bytes = spoken(rule)
+    local bytes = spoken(rule, command)
     if not bytes and command then
       bytes = frame(rule.wrong_opaque and wrong_opaque(command) or nil)
       bytes = bytes and changed_frame(rule, bytes)

@@ -23,6 +23,7 @@ local tests = {
   bytes = function(value) return type(value) == "string" end,
   fraction = function(value) return type(value) == "number" and value >= 0 and value <= 1 end,
   boolean = function(value) return type(value) == "boolean" end,
+  ["function"] = function(value) return type(value) == "function" end,
   table = function(value) return type(value) == "table" end,
 }
 
@@ -30,6 +31,7 @@ local wanted = {
   count = "a whole number from 1 to 2147483647", integer = "a whole number from 0 to 2147483647",
   code = "a whole number of 32 bits", fraction = "a number from 0 to 1",
   string = "a text", bytes = "a string of bytes", boolean = "true or false", table = "a table",
+  ["function"] = "a function",
 }
 
 -- The number of letters to insert, delete, replace or swap to make one name from the other.

@@ -32,7 +32,9 @@ rules.fields = {
   { name = "go_away", type = "boolean",
     help = "the answer is GO_AWAY: the client is to use another connection" },
   { name = "silent", type = "boolean", help = "there is no answer" },
-  { name = "raw", type = "bytes", help = "these bytes instead of an answer" },
+  { name = "raw", type = "bytes|function",
+    help = "these bytes instead of an answer, or a function that gets the request (`code`, "
+      .. "`opaque`, `ext` ...) and gives them" },
   { name = "garbage", type = "count", help = "so many random bytes instead of an answer" },
   { name = "speak", type = "string", choices = rules.languages,
     help = "what a server of another protocol says, instead of an answer; it then closes" },
