@@ -200,7 +200,13 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
 
 /* False when the attempt is not made. */
 static bool ask_hooks(rmq_send *send) {
-  int status = rmq_hooks_attempt(send);
+  int status = 0;
+  if (send->carries) {
+    if (!rmq_carrier_ask_hooks(send)) return false;
+    send->attempts++;
+  } else {
+    status = rmq_hooks_attempt(send);
+  }
   if (status == RMQ_ESTATE) return false;
   if (status == 0) {
     if (rmq_mono_before(rmq_send_now(send), send->deadline)) return true;
@@ -212,7 +218,7 @@ static bool ask_hooks(rmq_send *send) {
 
 void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
   rmq_producer *producer = send->producer;
-  if (producer->hooks && !send->carries && !send->own) {
+  if (producer->hooks && !send->own) {
     if (!ask_hooks(send)) return;
     now = rmq_send_now(send);
   } else {

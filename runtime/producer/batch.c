@@ -199,6 +199,7 @@ static int check_whole(const rmq_draft *draft) {
 static int check_draft(rmq_draft *draft, const rmq_draft_options *options) {
   rmq_producer *producer = draft->producer;
   int status = rmq_producer_check_state(producer);
+  if (status == 0) status = rmq_hooks_check_generation(producer, rmq_slice_text(draft->topic));
   if (status < 0) return status;
   if (draft->n == 0) return refuse(producer, "there are no messages in this batch");
   status = rmq_send_check_queue(producer, &options->send);

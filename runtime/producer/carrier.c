@@ -1,5 +1,6 @@
 #include "producer/carrier.h"
 
+#include "base/error.h"
 #include "wire/batch.h"
 #include "wire/codes.h"
 #include "wire/properties.h"
@@ -60,6 +61,71 @@ void rmq_carrier_lose(rmq_send *member) {
   give_carrier_back(carrier);
 }
 
+/* ---- Hooks ---- */
+
+/* The member's own copy of where it goes: it may be told of after the carrier has gone. */
+static void place_member(rmq_send *member, const rmq_send *carrier) {
+  size_t broker_len = strlen(carrier->broker) + 1;
+  rmq_buf *texts = &member->given;
+  rmq_buf_clear(texts);
+  rmq_buf_bytes(texts, carrier->broker, broker_len);
+  rmq_buf_bytes(texts, carrier->addr, strlen(carrier->addr) + 1);
+  member->broker = (const char *)rmq_buf_head(texts);
+  member->addr = member->broker + broker_len;
+  member->queue_id = carrier->queue_id;
+}
+
+/* Ends a member with its failure, which is a hook's. */
+static void drop_member(rmq_send *member) {
+  int attempts = member->attempts; /* it may have begun one that the others are still to begin */
+  remove_member(member);
+  member->attempts = attempts;
+  rmq_send_doom(member);
+}
+
+/* What a member counts in a request: what any broker stores of it. */
+static size_t size_of(const rmq_send *member) {
+  return RMQ_BATCH_STORED_OVERHEAD + member->topic->name_len + rmq_send_body(member).len +
+         rmq_send_properties(member).len;
+}
+
+static int refuse_size(rmq_send *member, size_t size) {
+  rmq_failure_set(&member->failure, RMQ_KIND_HOOK, RMQ_MESSAGE_ILLEGAL,
+                  "Sending to topic \"%s\" failed: hooks have made the messages of its batch "
+                  "longer, and with this one they take %zu bytes; max_message_size allows %lld. "
+                  "Send fewer at a time.",
+                  member->topic->name, size,
+                  (long long)member->producer->settings.max_message_size);
+  return RMQ_ELIMIT;
+}
+
+bool rmq_carrier_ask_hooks(rmq_send *carrier) {
+  rmq_producer *producer = carrier->producer;
+  size_t size = 0;
+  rmq_link *next;
+  for (rmq_link *link = carrier->members.next; link != &carrier->members; link = next) {
+    rmq_send *member = member_of(link);
+    next = link->next;
+    place_member(member, carrier);
+    int status = rmq_hooks_attempt(member);
+    if (status == RMQ_ESTATE) return false;
+    size_t with = size + size_of(member);
+    bool changed = member->change.body || member->change.properties;
+    if (status == 0 && changed && with > (size_t)producer->settings.max_message_size) {
+      status = refuse_size(member, with);
+    }
+    if (status == 0) {
+      size = with;
+    } else {
+      drop_member(member);
+    }
+  }
+  if (carrier->n_members > 0) return true;
+  rmq_send_withdraw(carrier);
+  give_carrier_back(carrier);
+  return false;
+}
+
 /* ---- The request ---- */
 
 void rmq_carrier_encode(rmq_send *carrier, rmq_buf *out, int32_t opaque, int32_t flag,
@@ -71,8 +137,8 @@ void rmq_carrier_encode(rmq_send *carrier, rmq_buf *out, int32_t opaque, int32_t
   for (rmq_link *link = carrier->members.next; link != &carrier->members; link = link->next) {
     rmq_send *member = member_of(link);
     rmq_batch_member part = {.flag = member->flag,
-                             .body = member->body,
-                             .properties = rmq_buf_slice(&member->properties)};
+                             .body = rmq_send_body(member),
+                             .properties = rmq_send_properties(member)};
     rmq_batch_put(out, &part);
     member->place = carrier->n_encoded++;
   }
@@ -120,19 +186,42 @@ static rmq_slice id_at(ids *walk, size_t place) {
   return first_id(walk);
 }
 
-static void complete_stored(rmq_send *member, const rmq_completion *all, size_t place, ids *walk) {
+static ids walk_ids(const rmq_completion *all) {
+  ids walk = {.rest = {NULL, 0}};
+  if (all->reply) {
+    walk.rest = all->reply->msg_id;
+    walk.single = count_commas(walk.rest) == 0;
+  }
+  return walk;
+}
+
+/* A member's part of a result. */
+static rmq_completion part_of(const rmq_send *member, const rmq_completion *all, size_t place,
+                              ids *walk, rmq_send_reply *reply) {
   rmq_completion own = *all;
-  rmq_send_reply reply;
   own.msg_id = rmq_slice_make(member->msg_id, member->msg_id_len);
-  own.elapsed_us = rmq_mono_diff_us(rmq_send_now(member), member->started);
+  own.elapsed_us = rmq_send_elapsed_us(member);
   own.index = member->index;
   if (all->reply) {
-    reply = *all->reply;
-    reply.msg_id = id_at(walk, place);
-    reply.transaction_id = rmq_slice_make(NULL, 0); /* the batch's, if any: no message has it */
-    reply.queue_offset += (int64_t)place;
-    own.reply = &reply;
+    *reply = *all->reply;
+    reply->msg_id = id_at(walk, place);
+    reply->transaction_id = rmq_slice_make(NULL, 0); /* the batch's, if any: no message has it */
+    reply->queue_offset += (int64_t)place;
+    own.reply = reply;
   }
+  return own;
+}
+
+rmq_completion rmq_carrier_kept_completion(const rmq_send *send, rmq_send_reply *reply) {
+  if (!send->carrier) return rmq_send_kept_completion(send);
+  rmq_completion all = rmq_send_kept_completion(send->carrier);
+  ids walk = walk_ids(&all);
+  return part_of(send, &all, send->kept_place, &walk, reply);
+}
+
+static void complete_stored(rmq_send *member, const rmq_completion *all, size_t place, ids *walk) {
+  rmq_send_reply reply;
+  rmq_completion own = part_of(member, all, place, walk, &reply);
   rmq_send_complete(member, &own);
 }
 
@@ -145,11 +234,7 @@ static void complete_failed(rmq_send *member, const rmq_failure *failure) {
 void rmq_carrier_complete(rmq_send *carrier, const rmq_completion *completion) {
   rmq_producer *producer = carrier->producer;
   bool kept = completion->reply == &carrier->kept;
-  ids walk = {.rest = {NULL, 0}};
-  if (completion->reply) {
-    walk.rest = completion->reply->msg_id;
-    walk.single = count_commas(walk.rest) == 0;
-  }
+  ids walk = walk_ids(completion);
   carrier->phase = RMQ_PHASE_ENDED;
   rmq_producer_enter(producer);
   while (!rmq_link_alone(&carrier->members)) {

@@ -19,6 +19,15 @@ void rmq_carrier_add(rmq_send *carrier, rmq_send *member);
  * last one takes the carrier with it. */
 void rmq_carrier_lose(rmq_send *member);
 
+/* Asks the hooks for each member before an attempt; those that may not go end, and are not in it.
+ * False when none is left, and the carrier with them; or when the process has forked and all are
+ * gone. */
+bool rmq_carrier_ask_hooks(rmq_send *carrier);
+
+/* How a send, alone or a member, would end with the result that was put aside. `reply` is written, and
+ * part of it. */
+rmq_completion rmq_carrier_kept_completion(const rmq_send *send, rmq_send_reply *reply);
+
 /* Appends the request of an attempt. `header` is the carrier's. */
 void rmq_carrier_encode(rmq_send *carrier, rmq_buf *out, int32_t opaque, int32_t flag,
                         const rmq_send_header *header);
