@@ -1,0 +1,138 @@
+--- Writes a line of JSON for each send, when it has ended.
+---
+---     producer:add_hook(rocketmq.hook.audit { path = "audit.jsonl" })
+---
+---     {"time":"2026-01-31T12:00:00.000Z","topic":"Orders","msg_id":"7F00...","status":"SEND_OK",...}
+---
+--- Lines are gathered and written every `flush_ms`, when there are many, and when the process ends; a process
+--- that is killed loses those of that time. A file that was moved away (by logrotate, say) is opened
+--- anew. When a line cannot be written the hook raises, so that `strict` decides whether sends go on.
+
+local options = require "rocketmq.hook.options"
+
+---@class rocketmq.AuditOptions
+---@field path string the file; lines are added at its end
+---@field attempts? boolean a line for each attempt, not only for the end; default false
+---@field flush_ms? number milliseconds; 0: each line at once; default 1000
+---@field strict? boolean a send whose line cannot be written fails; default false. Use flush_ms = 0 with it.
+---@field more? fun(record: table, ctx: rocketmq.HookContext) adds to what is written
+
+local BUFFER = 64 * 1024
+
+---@class rocketmq.AuditFile
+---@field path string
+---@field file? file*
+---@field inode? integer
+---@field dirty boolean lines are in the buffer
+---@field failed? string why lines could not be written
+local File = {}
+File.__index = File
+
+function File:open()
+  local file, why = io.open(self.path, "a")
+  if not file then error(("rocketmq.hook.audit: cannot write: %s"):format(why), 0) end
+  file:setvbuf("full", BUFFER)
+  local stat = require("luv").fs_stat(self.path)
+  self.file, self.inode = file, stat and stat.ino
+end
+
+--- Hands everything to the kernel, and looks whether the file is still the one with that name.
+function File:flush()
+  if not self.file then return end
+  local ok, why = self.file:flush()
+  self.dirty = false
+  if not ok then self.failed = why end
+  local stat = require("luv").fs_stat(self.path)
+  if stat and stat.ino == self.inode then return end
+  self.file:close()
+  self.file = nil
+end
+
+function File:write(line)
+  if not self.file then self:open() end
+  local ok, why = self.file:write(line, "\n")
+  self.dirty = true
+  if not ok then self.failed = why end
+end
+
+--- Raises when lines could not be written. They are lost; the next one tries with the file opened anew.
+function File:check()
+  local why = self.failed
+  if not why then return end
+  self.failed = nil
+  if self.file then self.file:close() end
+  self.file = nil
+  error(("rocketmq.hook.audit: cannot write to %s: %s"):format(self.path, why), 0)
+end
+
+-- Compiled code calls fflush a second time to tell of an error, and that one succeeds.
+jit.off(File.flush)
+jit.off(File.write)
+
+-- Writes every now and then as long as the file is in use: the timer does not keep it.
+local function flush_every(ms, file)
+  local weak = setmetatable({ file = file }, { __mode = "v" })
+  local timer = require("luv").new_timer()
+  timer:start(ms, ms, function()
+    local target = weak.file
+    if not target then
+      timer:stop()
+      timer:close()
+    elseif target.dirty then
+      target:flush()
+    end
+  end)
+  timer:unref()
+end
+
+local function timestamp()
+  local seconds, microseconds = require("luv").gettimeofday()
+  return os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. (".%03dZ"):format(
+    math.floor(microseconds / 1000))
+end
+
+---@param ctx rocketmq.HookContext
+local function record_of(ctx)
+  local message, queue, err, result = ctx.message, ctx.queue, ctx.err, ctx.result
+  local record = {
+    time = timestamp(), group = ctx.group, mode = ctx.mode, topic = ctx.topic,
+    msg_id = ctx.msg_id, type = ctx.message_type, tags = message.tags, keys = message.keys[1]
+      and message.keys or nil, body_bytes = #message.body, broker = ctx.broker, addr = ctx.addr,
+    queue = queue and queue.id, attempt = ctx.attempt, elapsed_ms = ctx.elapsed_ms,
+    will_retry = ctx.will_retry or nil,
+  }
+  if result then
+    record.status, record.offset_msg_id = result.status, result.offset_msg_id
+    record.queue_offset = tonumber(result.queue_offset)
+  elseif err then
+    record.error = { kind = err.kind, code = err.code, message = err.message,
+      maybe_stored = err.maybe_stored or nil }
+  end
+  return record
+end
+
+---@param given rocketmq.AuditOptions
+---@return rocketmq.Hook
+return function(given)
+  local option = options.read("audit", given, {
+    path = { "string" }, attempts = { "boolean", false }, strict = { "boolean", false },
+    flush_ms = { "number", 1000, zero = true }, more = { "function", function() end },
+  })
+  if not option.path then error("rocketmq.hook.audit: path must be given", 2) end
+  local encode = require("cjson").new().encode
+  local file = setmetatable({ path = option.path, dirty = false }, File)
+  file:open() -- a file that cannot be written is told now
+  if option.flush_ms > 0 then flush_every(option.flush_ms, file) end
+  return {
+    name = "audit",
+    strict = option.strict,
+    after = function(ctx)
+      if ctx.will_retry and not option.attempts then return end
+      local record = record_of(ctx)
+      option.more(record, ctx)
+      file:write(encode(record))
+      if option.flush_ms == 0 then file:flush() end
+      file:check()
+    end,
+  }
+end

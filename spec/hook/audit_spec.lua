@@ -1,0 +1,153 @@
+-- rocketmq.hook.audit
+local cjson = require "cjson"
+local child = require "spec.support.child"
+local cluster = require "spec.support.cluster"
+local rocketmq = require "rocketmq"
+local wait = require "rocketmq.mock.wait"
+
+local SEND = "SEND_MESSAGE_V2"
+
+describe("the audit hook", function()
+  local c, producer, path
+  before_each(function()
+    c = cluster.new { brokers = 1, topics = { Orders = 1 } }
+    producer = c.producer
+    path = os.tmpname()
+  end)
+  after_each(function()
+    c:finish()
+    os.remove(path)
+    os.remove(path .. ".1")
+  end)
+
+  local function lines(name)
+    local list = {}
+    for line in io.lines(name or path) do list[#list + 1] = cjson.decode(line) end
+    return list
+  end
+
+  local function audit(options)
+    options.path = options.path or path
+    options.flush_ms = options.flush_ms or 0
+    producer:add_hook(rocketmq.hook.audit(options))
+  end
+
+  local message = { topic = "Orders", body = "x\0\255", tags = "t", keys = { "k1", "k2" } }
+
+  it("writes a line for what is stored", function()
+    audit {}
+    local result = assert(producer:send(message))
+    local record = lines()[1]
+    assert.matches("^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ$", record.time)
+    assert.same({ "spec", "sync", "Orders", result.msg_id, "normal", "t", 3, "broker-a", 0, 1, 0 },
+      { record.group, record.mode, record.topic, record.msg_id, record.type, record.tags,
+        record.body_bytes, record.broker, record.queue, record.attempt, record.queue_offset })
+    assert.same({ "k1", "k2" }, record.keys)
+    assert.same({ "SEND_OK", result.offset_msg_id }, { record.status, record.offset_msg_id })
+    assert.is_nil(record.error)
+    assert.is_nil(record.will_retry)
+  end)
+
+  it("writes a line for what is not", function()
+    audit {}
+    c.mock:rule { code = SEND, close = true }
+    local _, err = producer:send(message, { retries = 1 })
+    local all = lines()
+    assert.equal(1, #all)
+    assert.same({ kind = "closed", code = 0, message = err.message, maybe_stored = true },
+      all[1].error)
+    assert.equal(2, all[1].attempt)
+    assert.is_nil(all[1].status)
+  end)
+
+  it("writes a line for each attempt", function()
+    audit { attempts = true }
+    c.mock:rule { code = SEND, times = 1, close = true }
+    assert(producer:send(message))
+    local all = lines()
+    assert.same({ true, 1, "closed" }, { all[1].will_retry, all[1].attempt, all[1].error.kind })
+    assert.same({ 2, "SEND_OK" }, { all[2].attempt, all[2].status })
+  end)
+
+  it("writes what is added", function()
+    audit { more = function(record, ctx) record.customer = ctx.message.tags .. "!" end }
+    assert(producer:send(message))
+    assert.equal("t!", lines()[1].customer)
+  end)
+
+  it("adds to what the file has", function()
+    local file = assert(io.open(path, "w"))
+    file:write '{"first":true}\n'
+    file:close()
+    audit {}
+    assert(producer:send(message))
+    assert.same({ true, "SEND_OK" }, { lines()[1].first, lines()[2].status })
+  end)
+
+  it("gathers lines and writes them after a while", function()
+    audit { flush_ms = 20 }
+    for _ = 1, 10 do assert(producer:send(message)) end
+    assert(wait(function() return #lines() == 10 end, 10000))
+  end)
+
+  for _, flush_ms in ipairs { 0, 20 } do
+    it("opens a file anew that was moved away, with flush_ms = " .. flush_ms, function()
+      audit { flush_ms = flush_ms }
+      assert(producer:send(message))
+      assert(wait(function() return #lines() == 1 end, 10000))
+      assert(os.rename(path, path .. ".1"))
+      local after = 0
+      assert(wait(function()
+        assert(producer:send(message))
+        after = after + 1
+        local file = io.open(path)
+        if file then file:close() end
+        return file ~= nil
+      end, 10000))
+      assert(wait(function() return #lines(path .. ".1") + #lines() == 1 + after end, 10000))
+      assert.is_true(#lines() > 0)
+    end)
+  end
+
+  it("writes what is left when the process ends", function()
+    local ended = child.run { "--mock=default", "-e", ([[
+      local rocketmq = require "rocketmq"
+      local producer = rocketmq.producer { group = "g" }
+      producer:add_hook(rocketmq.hook.audit { path = %q, flush_ms = 3600000 })
+      for _ = 1, 5 do assert(producer:send { topic = "T", body = "x" }) end
+    ]]):format(path) }
+    assert.equal(0, ended.code, ended.stderr)
+    assert.equal(5, #lines())
+  end)
+
+  it("tells that it cannot write: at once, and later", function()
+    assert.error_matches(function() rocketmq.hook.audit { path = "/nowhere/audit" } end,
+      "audit: cannot write: /nowhere/audit: No such file")
+    audit { path = "/dev/full" }
+    assert(producer:send(message)) -- the message goes on
+    assert.equal(1, producer:stats().hook_errors)
+  end)
+
+  it("that is strict fails what it cannot write", function()
+    audit { path = "/dev/full", strict = true }
+    local result, err = producer:send(message)
+    assert.is_nil(result)
+    assert.same({ "hook", true }, { err.kind, err.maybe_stored })
+    assert.matches("strict hook audit: rocketmq.hook.audit: cannot write to /dev/full: No space",
+      err.message)
+  end)
+
+  it("must be given a path", function()
+    assert.error_matches(function() rocketmq.hook.audit {} end, "path must be given")
+    assert.error_matches(function() rocketmq.hook.audit { path = 1 } end, "path must be a string")
+  end)
+
+  it("lets a hook that is not used any more go", function()
+    local weak = setmetatable({}, { __mode = "v" })
+    weak.hook = rocketmq.hook.audit { path = path, flush_ms = 1 }
+    rocketmq.sleep(5)
+    collectgarbage()
+    collectgarbage()
+    assert.is_nil(weak.hook)
+  end)
+end)
