@@ -172,8 +172,25 @@ describe("the globals of a plugin", function()
       assert.equal(1, ended.code)
       assert.matches("p%.lua:2: there is no global variable 'nosuch'", ended.stderr)
     end
-    local ended = load "return function(x)\n\nreturn nosuch\nend"
+    local ended = load "return function(x)\n\nreturn _G.nosuch\nend"
     assert.matches("p%.lua:3: there is no global variable 'nosuch'", ended.stderr)
+    assert.matches("\n\tp.lua:3: in function", ended.stderr)
+  end)
+
+  it("are found to be wrong before the file runs, in whatever function", function()
+    for _, wrong in ipairs { "return nosuch", "nosuch = 1", "function nosuch() end",
+      "if false then print(nosuch) end", "return function() return nosuch.x end" } do
+      local ended = load("print 'runs'\nlocal function f() return function()\n" .. wrong
+        .. "\nend end\nlocal y = also_wrong")
+      assert.same({ 1, "" }, { ended.code, ended.stdout })
+      assert.matches("^rmqlua: p%.lua:3: .* global variable 'nosuch'[^\n]*\n$",
+        ended.stderr)
+    end
+  end)
+
+  it("are the file's own business when it changes environments", function()
+    local ended = load "setfenv(1, { y = 3 }) return function(x) return x, y end"
+    assert.equal("5\t3\nnil\ttrue\n", ended.stdout .. ended.stderr)
   end)
 
   it("cannot be set, the standard ones neither", function()
@@ -186,7 +203,7 @@ describe("the globals of a plugin", function()
     -- Not by way of the metatable either.
     assert.matches("cannot change a protected metatable",
       load("setmetatable(_G, nil)").stderr)
-    local ended = load "rawset(_G, 'leaked', 1) return function() return leaked end"
+    local ended = load "rawset(_G, 'leaked', 1) return function() return _G.leaked end"
     assert.equal("1\nnil\ttrue\n", ended.stdout .. ended.stderr)
   end)
 

@@ -4,6 +4,7 @@
 --- What is loaded is kept by C, not here: this module may be loaded anew at any time.
 
 local errors = require "rocketmq.error"
+local globals = require "rocketmq.plugins.globals"
 local native = require "rocketmq.native.plugins"
 
 ---@class rocketmq.Plugin
@@ -26,37 +27,6 @@ local M = {}
 -- The reason why something is not loaded travels as an error, so that it comes out of everything
 -- between; this tells it from a mistake in here.
 local function refuse(message, status) error({ refusal = message, status = status or 1 }, 0) end
-
--- --- The environment -----------------------------------------------------------------------------
-
-local STANDARD = { "_VERSION", "assert", "bit", "collectgarbage", "coroutine", "debug", "dofile",
-  "error", "gcinfo", "getfenv", "getmetatable", "io", "ipairs", "jit", "load", "loadfile",
-  "loadstring", "math", "module", "newproxy", "next", "os", "package", "pairs", "pcall", "print",
-  "rawequal", "rawget", "rawset", "require", "select", "setfenv", "setmetatable", "string", "table",
-  "tonumber", "tostring", "type", "unpack", "xpcall" }
-
-local function show(name) return type(name) == "string" and "'" .. name .. "'" or tostring(name) end
-
---- What a file sees as its globals: the standard library, to be read. A name that is not there is
---- most often a typing error, and a global that is written would be shared by all messages.
-local function environment()
-  local standard, env = {}, {}
-  for _, name in ipairs(STANDARD) do standard[name] = _G[name] end
-  standard._G = env
-  setmetatable(standard, { __index = function(_, name)
-    error("there is no global variable " .. show(name) .. "; a plugin sees the standard library, "
-      .. "and what it declares as local", 2)
-  end })
-  -- It is empty, so that writing a name of the standard library is noticed, too.
-  return setmetatable(env, {
-    __index = standard,
-    __newindex = function(_, name)
-      error("a plugin must not set the global variable " .. show(name) .. "; declare it as local",
-        2)
-    end,
-    __metatable = "the environment of a plugin",
-  })
-end
 
 -- --- One file ------------------------------------------------------------------------------------
 
@@ -114,8 +84,10 @@ end
 ---@param path string
 ---@return rocketmq.Plugin
 local function read(is, path)
-  local chunk, why, status = native.load(is == "plugins" and "plugin" or is, path, environment())
+  local chunk, why, status = native.load(is == "plugins" and "plugin" or is, path, globals.new())
   if not chunk then refuse(why, status) end
+  local unfit = globals.check(chunk, path)
+  if unfit then refuse(unfit) end
   local ok, value = native.run(chunk)
   if not ok then refuse(value) end
   if type(value) ~= "table" and type(value) ~= "function" then
