@@ -115,6 +115,39 @@ function native.shutdown(handle, timeout) end
 ---@return string|rocketmq.Pending? detail what is wrong, or the pointer
 function native.set_namesrv(handle, list) end
 
+--- The function that sends half messages with this producer: like a Sender.
+---@param handle rocketmq.Handle
+---@return rocketmq.Sender
+function native.half_sender(handle) end
+
+--- Tells the broker what has become of the transaction whose half message had this result, and notes
+--- it there. `take` gives 0 when the broker has been told.
+---@param handle rocketmq.Handle
+---@param result rocketmq.Result
+---@param state rocketmq.TransactionState
+---@param remark? string for the broker's log
+---@return boolean ok
+---@return rocketmq.Pending pending
+function native.end_transaction(handle, result, state, remark) end
+
+--- From now on brokers' checks are decided by this function, each in a task of its own; it must call
+--- `end_check` in the end.
+---@param handle rocketmq.Handle
+---@param decider fun(id: integer)
+function native.set_check(handle, decider) end
+
+---@param handle rocketmq.Handle
+---@param id integer
+---@return rocketmq.StoredMessage? message nil when the check is over
+function native.checked(handle, id) end
+
+---@param handle rocketmq.Handle
+---@param id integer
+---@param state rocketmq.TransactionState
+---@param remark? string for the broker's log
+---@param complaint? string for ours
+function native.end_check(handle, id, state, remark, complaint) end
+
 --- The result of a send, the list of queues, the number of sends left over, or what an administrative
 --- call has found; or nil and an error.
 ---@param ok boolean

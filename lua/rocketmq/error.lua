@@ -26,6 +26,7 @@
 ---| "hook" # a hook refused
 ---| "state" # the producer is shut down, or belongs to a parent process
 ---| "overload" # too much is under way
+---| "transaction" # the function of a local transaction failed; `raised` is its error
 
 ---@class rocketmq.Try one attempt
 ---@field broker? string

@@ -4,6 +4,7 @@
 ---@field version string this runtime's version
 ---@field mock fun(given?: table): rocketmq.Mock a cluster in this process, for trying scripts
 ---@field hook rocketmq.hook hooks that are ready to use
+---@field transaction_producer fun(settings: table): rocketmq.TransactionProducer
 ---@field load_selector fun(path: string): string?, rocketmq.Error? as --selector: gives its name
 ---@field load_hook fun(path: string): string?, rocketmq.Error? as --hook: gives its name
 ---@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
@@ -20,17 +21,23 @@ rocketmq.gather = task.gather
 rocketmq.sleep = task.sleep
 rocketmq.on_error = task.on_error
 
--- What a script seldom needs is loaded when it is asked for: start-up stays short.
+-- What a script seldom needs is loaded when it is asked for: start-up stays short. The module that
+-- has it, and its name there; without one the module itself is it.
+local later = {
+  mock = { "rocketmq.mock" },
+  hook = { "rocketmq.hook" },
+  transaction_producer = { "rocketmq.transaction", "new" },
+  load_selector = { "rocketmq.plugins", "load_selector" },
+  load_hook = { "rocketmq.plugins", "load_hook" },
+  reload = { "rocketmq.plugins", "reload" },
+}
+
 return setmetatable(rocketmq, {
   __index = function(self, name)
-    local value
-    if name == "mock" then
-      value = require "rocketmq.mock"
-    elseif name == "hook" then
-      value = require "rocketmq.hook"
-    elseif name == "load_selector" or name == "load_hook" or name == "reload" then
-      value = require("rocketmq.plugins")[name]
-    end
+    local place = later[name]
+    if not place then return nil end
+    local value = require(place[1])
+    if place[2] then value = value[place[2]] end
     rawset(self, name, value)
     return value
   end,

@@ -89,6 +89,7 @@ Producer.__index = Producer
 ---@field recall_handle? string
 ---@field attempts integer how many attempts were made
 ---@field elapsed_ms number from the call to the answer
+---@field transaction_state? rocketmq.TransactionState what the broker was told
 ---@field fields fun(self: rocketmq.Result): table all of it as a plain table
 
 -- What is said about a message that is none, at the caller of the method.
@@ -107,6 +108,20 @@ local function has_more(message)
   return message.delay_level ~= nil or message.delay_ms ~= nil or message.delay_seconds ~= nil
     or message.deliver_at ~= nil or message.sharding_key ~= nil or message.buyer_id ~= nil
     or message.lmq ~= nil
+end
+
+local M = {}
+
+--- Hands a message to one of C's functions that take it by position, for whoever is in no hurry.
+---@param send function
+---@param message table
+---@param options? table
+---@return any ... what the function returns
+function M.hand_over(send, message, options)
+  options = options or {}
+  return send(message.body, message.topic, message, message.tags, message.keys,
+    message.properties, message.flag, message.wait, has_more(message), options, options.timeout,
+    options.attempt_timeout, options.retries, options.queue, options.selector, options.arg)
 end
 
 --- Sends a message and waits, in this coroutine only, until a broker has stored it.
@@ -149,6 +164,7 @@ local function copy_of(message)
   end
   return copy
 end
+M.copy_of = copy_of
 
 ---@param ok boolean
 ---@param pending? rocketmq.Pending
@@ -327,6 +343,12 @@ function Producer:send_batch_oneway(messages, options)
   return send_batch(self, "_oneway", accepted, messages, options)
 end
 
+--- What a producer of `rocketmq.transaction_producer` does; this one raises.
+---@return any
+function Producer:send_in_transaction() -- luacheck: no self
+  error("this producer sends no transactions; make one with rocketmq.transaction_producer", 2)
+end
+
 --- The queues of a topic that can be sent to, sorted by broker and id.
 ---@param topic string
 ---@return rocketmq.Queue[]? queues
@@ -394,6 +416,11 @@ function Producer:stats() return native.stats(self.handle) end
 ---@field trace_sent integer records of message trace that are stored
 ---@field trace_dropped integer records that are lost
 ---@field trace_pending integer records that are still to be stored
+---@field transactions integer whose half message is stored and whose broker is not told yet, now
+---@field checks integer questions of brokers about transactions that came
+---@field checks_answered integer
+---@field checks_dropped integer because too many waited; brokers ask again
+---@field checks_ignored integer that could not be read or were of another group
 
 --- What `latency_fault` has noted of a broker.
 ---@class rocketmq.Fault
@@ -486,18 +513,17 @@ end
 -- Runs as a task, for each callback.
 local function call_back(callback, ok, pending) return callback(take(ok, pending)) end
 
-local M = {}
-
---- Makes and starts a producer. `group` must be given; the name servers can come from the command
---- line or the environment. Java's names are taken too. Settings that are wrong raise.
+--- Makes a producer for a constructor of this name, whose caller is `level` above this function.
 ---@param settings table<string, any>
+---@param name string
+---@param level integer
 ---@return rocketmq.Producer
-function M.new(settings)
+function M.make(settings, name, level)
   if type(settings) ~= "table" then
-    error("rocketmq.producer takes a table of settings, not " .. type(settings), 2)
+    error(name .. " takes a table of settings, not " .. type(settings), level)
   end
   local handle, why = native.new(settings)
-  if not handle then error("rocketmq.producer: " .. why, 2) end
+  if not handle then error(name .. ": " .. why, level) end
   -- Where speed does not matter every message is looked at for typing errors.
   if package.loaded["rocketmq.mock"] then native.look_at_every_message(handle) end
   local async, oneway = native.later_senders(handle, call_back)
@@ -515,6 +541,15 @@ function M.new(settings)
   }, Producer)
   plugins.producers[producer] = true
   if plugins.hooks[1] then producer:replace_loaded_hooks(plugins.hooks) end
+  return producer
+end
+
+--- Makes and starts a producer. `group` must be given; the name servers can come from the command
+--- line or the environment. Java's names are taken too. Settings that are wrong raise.
+---@param settings table<string, any>
+---@return rocketmq.Producer
+function M.new(settings)
+  local producer = M.make(settings, "rocketmq.producer", 3)
   return producer
 end
 

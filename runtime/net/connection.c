@@ -32,6 +32,7 @@ void rmq_connection_opened(rmq_connection *c) {
   t->stats.connects++;
   t->stats.connections++;
   c->state = RMQ_CONNECTION_OPEN;
+  c->number = ++t->opened;
   c->opened_at = rmq_transport_now(t);
   c->read_size = READ_FIRST;
   c->wants_write = c->got_reply = c->asked = false;

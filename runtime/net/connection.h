@@ -85,6 +85,7 @@ struct rmq_connection {
   bool announcing;  /* the `connected` callback runs: its requests go before those that wait */
   bool got_reply;   /* on this socket */
   int write_error;  /* a write outside of an event failed; handled at the end of the turn */
+  uint64_t number;  /* counts the sockets of the transport that stood */
   rmq_mono opened_at;
   rmq_mono read_at;    /* when the last byte came */
   bool asked;          /* something that wants an answer was encoded since */
@@ -117,6 +118,7 @@ struct rmq_transport {
   bool flush_asked;     /* end_of_turn was called */
   int depth;            /* of enter */
   bool freed;           /* rmq_transport_free was called */
+  uint64_t opened;      /* sockets that stood so far */
   size_t sockets;       /* whose `closed` has not come */
   rmq_header header;    /* of the frame being handled */
   rmq_buf scratch;      /* its unescaped text */

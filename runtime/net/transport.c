@@ -265,15 +265,20 @@ static void turn_away(rmq_connection *c, rmq_request *request) {
   rmq_connection_touch(c);
 }
 
-void rmq_transport_invoke(rmq_transport *t, const char *addr, rmq_request *request) {
-  rmq_connection *c = connection_of(t, addr);
+static void take_request(rmq_connection *c, rmq_request *request) {
+  rmq_transport *t = c->transport;
   rmq_link_init(&request->link);
   rmq_timer_init(&request->timer, on_deadline);
   request->connection = c;
-  c->unwanted = false;
   request->end_at = request->start_at = 0;
   t->stats.pending++;
   rmq_transport_timer(t, &request->timer, request->deadline);
+}
+
+void rmq_transport_invoke(rmq_transport *t, const char *addr, rmq_request *request) {
+  rmq_connection *c = connection_of(t, addr);
+  c->unwanted = false;
+  take_request(c, request);
   rmq_mono now = rmq_transport_now(t);
   if (rmq_connection_has_room(c) && rmq_mono_before(now, request->deadline)) {
     rmq_connection_send(c, request);
@@ -291,6 +296,19 @@ void rmq_transport_invoke(rmq_transport *t, const char *addr, rmq_request *reque
   if (c->state == RMQ_CONNECTION_IDLE || (c->state == RMQ_CONNECTION_OPEN && !c->wants_write)) {
     rmq_connection_touch(c);
   }
+}
+
+uint64_t rmq_transport_origin(const rmq_transport *t) { return t->from ? t->from->number : 0; }
+
+bool rmq_transport_invoke_on(rmq_transport *t, uint64_t origin, rmq_request *request) {
+  for (rmq_link *link = t->every.next; link != &t->every; link = link->next) {
+    rmq_connection *c = rmq_link_owner(link, rmq_connection, every);
+    if (c->number != origin || c->state != RMQ_CONNECTION_OPEN || c->write_error) continue;
+    take_request(c, request);
+    rmq_connection_send(c, request);
+    return true;
+  }
+  return false;
 }
 
 void rmq_transport_cancel(rmq_transport *t, rmq_request *request) {

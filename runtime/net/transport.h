@@ -133,6 +133,14 @@ void rmq_transport_cancel(rmq_transport *transport, rmq_request *request);
 void rmq_transport_answer(rmq_transport *transport, const rmq_header *request, int32_t code,
                           rmq_slice remark, rmq_slice body);
 
+/* Which connection the request came on that `received` looks at: a number that no other connection of
+ * this transport has, had or will have. 0 outside of `received`. */
+uint64_t rmq_transport_origin(const rmq_transport *transport);
+
+/* Sends a request on that very connection, whatever waits for it or is unsent on it. False when it
+ * does not stand any more: nothing has happened then, and `done` will not come. */
+bool rmq_transport_invoke_on(rmq_transport *transport, uint64_t origin, rmq_request *request);
+
 /* Closes the connection to an address; what is pending on it fails with RMQ_ECLOSED. */
 void rmq_transport_close(rmq_transport *transport, const char *addr);
 

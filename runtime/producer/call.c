@@ -175,7 +175,10 @@ static void invoke(call *c) {
   c->request.done = answered;
   c->request.oneway = c->options.oneway;
   c->request.deadline = c->deadline;
-  rmq_transport_invoke(c->producer->transport, c->addr, &c->request);
+  rmq_transport *transport = c->producer->transport;
+  uint64_t connection = c->options.connection;
+  if (connection && rmq_transport_invoke_on(transport, connection, &c->request)) return;
+  rmq_transport_invoke(transport, c->addr, &c->request);
 }
 
 /* ---- Where to ---- */

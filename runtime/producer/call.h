@@ -12,6 +12,7 @@ typedef struct rmq_call_options {
   rmq_slice broker;     /* its name; empty: `addr` says whom */
   rmq_slice topic;      /* whose route is asked for when none names the broker yet; empty: none */
   rmq_slice addr;       /* "host:port", when there is no broker */
+  uint64_t connection;  /* rmq_transport_origin: the one to use as long as it stands; 0: any */
   const rmq_field *ext; /* the header's own fields, as texts */
   size_t n_ext;
   rmq_slice body;

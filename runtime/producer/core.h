@@ -2,6 +2,7 @@
 #define RMQ_PRODUCER_CORE_H
 
 #include "net/transport.h"
+#include "producer/check.h"
 #include "producer/hook.h"
 #include "producer/pack.h"
 #include "producer/policy.h"
@@ -149,11 +150,15 @@ struct rmq_producer {
   rmq_timer detector; /* its next round */
   rmq_link probes;    /* its questions under way */
 
-  rmq_link flushes;    /* who waits for a flush */
-  rmq_link queries;    /* who waits for the queues of a topic */
-  rmq_link drafts;     /* batches that are being put together */
-  rmq_link calls;      /* requests under way that are no sends */
-  rmq_link admins;     /* administrative calls under way */
+  rmq_link flushes;      /* who waits for a flush */
+  rmq_link queries;      /* who waits for the queues of a topic */
+  rmq_link drafts;       /* batches that are being put together */
+  rmq_link calls;        /* requests under way that are no sends */
+  rmq_link admins;       /* administrative calls under way */
+  rmq_link transactions; /* that have not ended, by the numbers of their half messages */
+  rmq_map *open;       /* those of them that wait for their caller, by message id; NULL: none yet */
+  bool undecided;      /* nobody decides about transactions any more */
+  rmq_checks checks;   /* questions about half messages */
   rmq_link enders;     /* who waits for the shutdown */
   rmq_timer end_timer; /* the next step of the shutdown */
   size_t undelivered;  /* sends that failed because of it */
@@ -315,6 +320,17 @@ void rmq_producer_drop_calls(rmq_producer *producer);
 /* admin.c */
 void rmq_producer_fail_admins(rmq_producer *producer);
 void rmq_producer_drop_admins(rmq_producer *producer);
+/* transaction.c */
+struct rmq_half;
+/* True when the question is about a transaction that is not over here, so that nobody else may decide:
+ * its end answers, for the place that the question names. */
+bool rmq_transaction_takes_check(rmq_producer *producer, const struct rmq_half *asked);
+/* Whether no transaction is left whose half message was one of the sends up to a number; how many. */
+bool rmq_transactions_finished(const rmq_producer *producer, uint64_t up_to);
+size_t rmq_transactions_unfinished(const rmq_producer *producer, uint64_t up_to);
+/* Gives up those that are open, as undelivered. */
+void rmq_producer_leave_transactions(rmq_producer *producer);
+void rmq_producer_drop_transactions(rmq_producer *producer);
 
 /* outcome.c: how a request that got no answer is told to users, and Java's number for it, or 0. */
 rmq_kind rmq_kind_of_status(int status);

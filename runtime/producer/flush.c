@@ -22,7 +22,7 @@ static size_t unfinished(const flush *waiter) {
     if (rmq_link_owner(link, rmq_send, link)->number > waiter->up_to) break;
     n++;
   }
-  return n;
+  return n + rmq_transactions_unfinished(producer, waiter->up_to);
 }
 
 static bool sends_are_over(const flush *waiter) {
@@ -35,6 +35,7 @@ static bool sends_are_over(const flush *waiter) {
 static bool is_over(flush *waiter) {
   rmq_trace *trace = waiter->producer->trace;
   if (!sends_are_over(waiter)) return false;
+  if (!rmq_transactions_finished(waiter->producer, waiter->up_to)) return false;
   if (!trace) return true;
   if (!waiter->tracing) waiter->traces = rmq_trace_flush(trace);
   waiter->tracing = true;

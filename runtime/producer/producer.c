@@ -105,6 +105,7 @@ static void init_lists(rmq_producer *producer) {
   rmq_link_init(&producer->calls);
   rmq_link_init(&producer->admins);
   rmq_link_init(&producer->drafts);
+  rmq_link_init(&producer->transactions);
   rmq_link_init(&producer->enders);
 }
 
@@ -125,6 +126,7 @@ rmq_producer *rmq_producer_new(const rmq_settings *settings, rmq_io *io, const r
   rmq_failure_init(&producer->refusal);
   init_lists(producer);
   rmq_producer_init_end(producer);
+  rmq_producer_init_checks(producer);
   start_faults(producer);
   start_transport(producer);
   start_routes(producer);
@@ -155,6 +157,8 @@ static void tear_down(rmq_producer *producer) {
   rmq_producer_drop_calls(producer);
   rmq_producer_drop_admins(producer);
   rmq_producer_drop_drafts(producer);
+  rmq_producer_drop_transactions(producer);
+  rmq_producer_drop_checks(producer);
   rmq_producer_drop_flushes(producer);
   rmq_producer_drop_enders(producer);
   rmq_producer_stop_detector(producer);
@@ -225,7 +229,11 @@ const char *rmq_producer_client_id(const rmq_producer *producer) { return produc
 
 const rmq_failure *rmq_producer_failure(const rmq_producer *producer) { return &producer->refusal; }
 
-rmq_producer_stats rmq_producer_stats_of(const rmq_producer *producer) { return producer->stats; }
+rmq_producer_stats rmq_producer_stats_of(const rmq_producer *producer) {
+  rmq_producer_stats stats = producer->stats;
+  stats.transactions = rmq_transactions_unfinished(producer, UINT64_MAX);
+  return stats;
+}
 
 int rmq_producer_check_state(rmq_producer *producer) {
   const char *what = NULL;

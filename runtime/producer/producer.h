@@ -218,6 +218,9 @@ typedef struct rmq_producer_stats {
   /* Records of message trace: stored, lost, and neither yet. */
   uint64_t trace_sent, trace_dropped;
   size_t trace_pending;
+  size_t transactions; /* now: whose half message is stored, and whose broker is not told yet */
+  uint64_t checks;     /* of transactions, by brokers: all that came; those answered; those */
+  uint64_t checks_answered, checks_dropped, checks_ignored; /* over the limit; not for us */
 } rmq_producer_stats;
 rmq_producer_stats rmq_producer_stats_of(const rmq_producer *producer);
 

@@ -26,14 +26,9 @@ static void answer_no_consumer(rmq_producer *producer, const rmq_header *request
 bool rmq_producer_received(void *owner, const char *addr, const rmq_header *header,
                            rmq_slice body) {
   rmq_producer *producer = owner;
-  (void)body;
   switch (header->code) {
     case RMQ_CHECK_TRANSACTION_STATE:
-      rmq_log_line(
-          &producer->log, RMQ_LOG_WARN,
-          "%s asks for the state of a transaction; this producer sends no transactions, so "
-          "it gets no answer",
-          addr);
+      rmq_producer_check(producer, addr, header, body);
       return true;
     case RMQ_NOTIFY_CONSUMER_IDS_CHANGED:
     case RMQ_RESET_CONSUMER_CLIENT_OFFSET:

@@ -120,6 +120,10 @@ const rmq_setting rmq_setting_table[] = {
           "So many trace records about one topic go into one message."),
   INTEGER(trace_flush_interval, NULL, NULL, "ms", 1, LONGEST_TIME, "5000",
           "Trace records wait at most this long for others."),
+  INTEGER(check_concurrency, NULL, "checkThreadPoolMaxSize", "", 1, 65536, "16",
+          "How many checks of transactions may be decided at a time."),
+  INTEGER(check_request_hold_max, NULL, "checkRequestHoldMax", "", 0, 1048576, "2000",
+          "How many checks may wait for that; more are dropped, and brokers ask again."),
   {NULL, NULL, NULL, RMQ_SETTING_TEXT, NULL, 0, 0, NULL, NULL, NULL, 0},
 };
 /* clang-format on */

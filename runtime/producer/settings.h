@@ -49,6 +49,8 @@ typedef struct rmq_settings {
   char *trace_topic;
   int64_t trace_msg_batch_num;
   int64_t trace_flush_interval;
+  int64_t check_concurrency;
+  int64_t check_request_hold_max;
 } rmq_settings;
 
 typedef enum rmq_setting_type {

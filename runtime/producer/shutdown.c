@@ -69,6 +69,8 @@ static void fail_the_rest(rmq_producer *producer) {
     producer->undelivered++;
     rmq_send_fail_shutdown(send);
   }
+  rmq_producer_leave_transactions(producer);
+  rmq_producer_leave_checks(producer);
   rmq_producer_fail_queries(producer);
   rmq_producer_fail_calls(producer);
   rmq_producer_fail_admins(producer);
@@ -77,7 +79,8 @@ static void fail_the_rest(rmq_producer *producer) {
 
 static bool users_are_through(const rmq_producer *producer) {
   return rmq_link_alone(&producer->active) && rmq_link_alone(&producer->calls) &&
-         rmq_link_alone(&producer->admins);
+         rmq_link_alone(&producer->admins) && rmq_link_alone(&producer->transactions) &&
+         !rmq_producer_has_checks(producer);
 }
 
 /* Trace records come last: they are about all that went before. */
@@ -119,6 +122,7 @@ void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush
   rmq_link_append(&producer->enders, &waiter->link);
   if (producer->state == RMQ_STATE_RUNNING) {
     producer->state = RMQ_STATE_DRAINING;
+    rmq_producer_drop_waiting_checks(producer);
     step(producer, is_idle(producer) ? 0 : timeout_ms);
   } else if (producer->state == RMQ_STATE_DRAINING) {
     hurry(producer, timeout_ms);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "net/uv/uv_io.h"
+#include "producer/transaction.h"
 #include "script/lua_admin.h"
 #include "script/lua_arguments.h"
 #include "script/lua_batch.h"
@@ -16,6 +17,7 @@
 #include "script/lua_producer_parts.h"
 #include "script/lua_result.h"
 #include "script/lua_settings.h"
+#include "script/lua_transaction.h"
 #include "script/vm.h"
 
 /* The metatable of the userdata is upvalue 1 of every function here. */
@@ -50,6 +52,7 @@ rmq_lua_producer *rmq_lua_producer_check(lua_State *L) {
 
 static void release(void *arg) {
   rmq_lua_producer *p = arg;
+  luaL_unref(rmq_vm_state(p->vm), LUA_REGISTRYINDEX, p->self);
   rmq_lua_sends_close(&p->sends);
   rmq_lua_hooks_close(&p->hooks);
   rmq_producer_free(p->producer);
@@ -110,6 +113,7 @@ static void finish(rmq_ending *ending, int64_t timeout_ms,
                    void (*done)(void *arg, size_t undelivered), void *arg) {
   rmq_lua_producer *p = of_ending(ending);
   p->sends.losses.ending = true;
+  rmq_producer_stop_deciding(p->producer);
   p->finished = done;
   p->finished_arg = arg;
   if (timeout_ms < 0) timeout_ms = rmq_producer_settings(p->producer)->flush_timeout;
@@ -118,7 +122,7 @@ static void finish(rmq_ending *ending, int64_t timeout_ms,
 
 static size_t undelivered_now(rmq_ending *ending) {
   rmq_producer_stats stats = rmq_producer_stats_of(of_ending(ending)->producer);
-  return stats.inflight + stats.waiting;
+  return stats.inflight + stats.waiting + stats.transactions;
 }
 
 static void forked(rmq_ending *ending) {
@@ -152,6 +156,7 @@ static int producer_new(lua_State *L) {
   rmq_lua_producer **box = lua_newuserdata(L, sizeof *box);
   rmq_lua_producer *p = rmq_alloc_zero(1, sizeof *p);
   p->vm = vm;
+  p->self = LUA_NOREF;
   p->io = io;
   p->producer = rmq_producer_new(&settings, io, rmq_vm_log(vm));
   rmq_arguments_init(&p->arguments);
@@ -177,12 +182,15 @@ int rmq_lua_producer_fail(lua_State *L, rmq_lua_producer *p, const rmq_failure *
 
 void rmq_lua_producer_refresh_time(rmq_lua_producer *p) { rmq_uv_io_refresh(p->io); }
 
-/* A producer's own function (body, topic, ...), see lua_arguments.h. Its upvalue is the producer, so
- * nothing else can be given for it, and it stays while the function waits. */
-static int producer_send(lua_State *L) {
+rmq_lua_producer *rmq_lua_producer_own(lua_State *L) {
   rmq_lua_producer *p = *(rmq_lua_producer **)lua_touserdata(L, lua_upvalueindex(1));
-  if (!p) return refuse_collected(L);
-  if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "send");
+  if (!p) refuse_collected(L);
+  return p;
+}
+
+int rmq_lua_producer_send(lua_State *L, const char *name, rmq_lua_start *start) {
+  rmq_lua_producer *p = rmq_lua_producer_own(L);
+  if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, name);
   rmq_lua_producer_refresh_time(p);
   rmq_message message;
   rmq_send_options options;
@@ -191,16 +199,20 @@ static int producer_send(lua_State *L) {
     return rmq_lua_producer_fail(L, p, &p->arguments.refusal, message.topic);
   }
   if (rmq_arguments_have_selector(L, last)) {
-    return rmq_lua_send_chosen(L, &p->sends, &message, &options);
+    return rmq_lua_send_chosen(L, &p->sends, start, &message, &options);
   }
   rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
-  if (rmq_producer_send(p->producer, &message, &options, rmq_pending_sent, pending) < 0) {
+  if (start(p->producer, &message, &options, rmq_pending_sent, pending) < 0) {
     rmq_pending_put_back(pending);
     return rmq_lua_producer_fail(L, p, rmq_producer_failure(p->producer), message.topic);
   }
   /* The body stays until the answer is there. */
   lua_settop(L, RMQ_ARG_BODY);
   return rmq_task_wait(L, RMQ_ARG_BODY);
+}
+
+static int producer_send(lua_State *L) {
+  return rmq_lua_producer_send(L, "send", rmq_producer_send);
 }
 
 /* sender(producer) */
@@ -402,7 +414,7 @@ static void set_count(lua_State *L, const char *name, uint64_t value) {
 static int producer_stats(lua_State *L) {
   const rmq_lua_producer *p = rmq_lua_producer_check(L);
   rmq_producer_stats stats = rmq_producer_stats_of(p->producer);
-  lua_createtable(L, 0, 12);
+  lua_createtable(L, 0, 17);
   set_count(L, "sent", stats.sent);
   set_count(L, "acknowledged", stats.acknowledged);
   set_count(L, "failed", stats.failed);
@@ -415,6 +427,11 @@ static int producer_stats(lua_State *L) {
   set_count(L, "trace_sent", stats.trace_sent);
   set_count(L, "trace_dropped", stats.trace_dropped);
   set_count(L, "trace_pending", stats.trace_pending);
+  set_count(L, "transactions", stats.transactions);
+  set_count(L, "checks", stats.checks);
+  set_count(L, "checks_answered", stats.checks_answered);
+  set_count(L, "checks_dropped", stats.checks_dropped);
+  set_count(L, "checks_ignored", stats.checks_ignored);
   return 1;
 }
 
@@ -503,6 +520,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
   lua_newtable(L);
   set_functions(L, functions);
   set_functions(L, rmq_lua_admin_functions);
+  set_functions(L, rmq_lua_transaction_functions);
   rmq_lua_pending_open(L);
   lua_setfield(L, -2, "take");
   lua_pushliteral(L, RMQLUA_VERSION);

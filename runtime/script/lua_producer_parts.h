@@ -29,11 +29,20 @@ typedef struct rmq_lua_producer {
   void (*finished)(void *arg, size_t undelivered);
   void *finished_arg;
   char name[300];
+  int self; /* registry reference: a table that knows the userdata weakly; LUA_NOREF: none needed */
 } rmq_lua_producer;
 
 /* The producer that is argument 1; raises when that is none. The metatable of producers is upvalue 1 of
  * every function of the module. */
 rmq_lua_producer *rmq_lua_producer_check(lua_State *L);
+
+/* The producer in upvalue 1 of a function that belongs to it: nothing else can be given for it, and
+ * it stays while the function waits. */
+rmq_lua_producer *rmq_lua_producer_own(lua_State *L);
+
+/* The body of a producer's own function (body, topic, ...), see lua_arguments.h, that sends and waits.
+ * `name` is what the function is called where it cannot wait. */
+int rmq_lua_producer_send(lua_State *L, const char *name, rmq_lua_start *start);
 
 /* Ends a function at once with a failure, see rmq_lua_fail_at_once. */
 int rmq_lua_producer_fail(lua_State *L, rmq_lua_producer *p, const rmq_failure *failure,

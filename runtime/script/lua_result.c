@@ -20,6 +20,7 @@ typedef struct result_head {
   uint8_t status;
   bool has_reply;
   bool trace_on;
+  uint8_t transaction;  /* 0, or one more than the state of the transaction */
   uint8_t present;      /* one bit a text: it is there, and not nil */
   uint32_t ends[TEXTS]; /* where each text ends, counted from the end of the head */
 } result_head;
@@ -59,6 +60,7 @@ void rmq_result_write(void *at, const rmq_completion *completion) {
   head->status = (uint8_t)completion->status;
   head->has_reply = completion->reply != NULL;
   head->trace_on = reply->trace_on;
+  head->transaction = 0;
   head->present = 0;
   write_text(head, MSG_ID, completion->msg_id);
   write_text(head, OFFSET_MSG_ID, reply->msg_id);
@@ -120,12 +122,14 @@ enum {
   FIELD_TRACE_ON,
   FIELD_RECALL_HANDLE,
   FIELD_ATTEMPTS,
-  FIELD_ELAPSED_MS
+  FIELD_ELAPSED_MS,
+  FIELD_TRANSACTION_STATE
 };
 
 static const char *const result_names[] = {
     "status",    "msg_id",   "offset_msg_id", "queue",    "queue_offset", "transaction_id",
-    "region_id", "trace_on", "recall_handle", "attempts", "elapsed_ms",   NULL};
+    "region_id", "trace_on", "recall_handle", "attempts", "elapsed_ms",   "transaction_state",
+    NULL};
 
 static void push_result_field(lua_State *L, const result_head *head, int field) {
   switch (field) {
@@ -152,6 +156,14 @@ static void push_result_field(lua_State *L, const result_head *head, int field) 
       return;
     case FIELD_ELAPSED_MS:
       lua_pushnumber(L, (double)head->elapsed_us / 1000);
+      return;
+    case FIELD_TRANSACTION_STATE:
+      if (head->transaction == 0) {
+        lua_pushnil(L);
+      } else {
+        lua_pushstring(L,
+                       rmq_transaction_state_name((rmq_transaction_state)(head->transaction - 1)));
+      }
       return;
     default:
       break;
@@ -181,6 +193,11 @@ static int result_index(lua_State *L) {
   int field = look_up(L);
   if (field != 0) push_result_field(L, head, field);
   return 1;
+}
+
+void rmq_lua_result_set_transaction(lua_State *L, int index, rmq_transaction_state state) {
+  result_head *head = luaL_checkudata(L, index, RESULT);
+  head->transaction = (uint8_t)(state + 1);
 }
 
 static int result_tostring(lua_State *L) {

@@ -4,7 +4,7 @@
 #include <lua.h>
 
 #include "base/buf.h"
-#include "producer/producer.h"
+#include "producer/transaction.h"
 
 /* Results and queues as scripts see them: userdata of just the size that their texts need, whose
  * fields become Lua values when they are read. Neither needs a finalizer, so the collector frees
@@ -28,6 +28,8 @@ void rmq_lua_push_result_metatable(lua_State *L);
 
 /* Pushes a number as long as it holds the value exactly (below 2^53), else an int64_t. */
 void rmq_lua_push_int64(lua_State *L, int64_t value);
+/* The result at `index`, which must be one, gets a transaction_state. */
+void rmq_lua_result_set_transaction(lua_State *L, int index, rmq_transaction_state state);
 
 void rmq_lua_push_queue(lua_State *L, rmq_slice topic, rmq_slice broker, int32_t id);
 

@@ -212,10 +212,10 @@ static void keep_body(lua_State *L, rmq_lua_send *send, rmq_message *message) {
   message->body = rmq_buf_slice(&send->body);
 }
 
-static int start(lua_State *L, rmq_lua_send *send, const rmq_message *message,
+static int begin(lua_State *L, rmq_lua_send *send, rmq_lua_start *start, const rmq_message *message,
                  const rmq_send_options *options) {
   rmq_lua_sends *all = send->all;
-  if (rmq_producer_send(all->producer, message, options, sent, send) == 0) return 0;
+  if (start(all->producer, message, options, sent, send) == 0) return 0;
   rmq_lua_send_release(send);
   return rmq_lua_fail_at_once(L, all->pendings, rmq_producer_failure(all->producer),
                               message->topic);
@@ -238,20 +238,20 @@ int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   if (!lua_isnil(L, callback)) rmq_lua_send_keep_callback(L, send, callback);
   if (rmq_arguments_have_selector(L, callback - 1)) rmq_lua_send_keep_selector(L, send, &options);
   keep_body(L, send, &message);
-  int values = start(L, send, &message, &options);
+  int values = begin(L, send, rmq_producer_send, &message, &options);
   if (values > 0) return values;
   if (waits) return rmq_task_wait(L, 0);
   lua_pushboolean(L, true);
   return 1;
 }
 
-int rmq_lua_send_chosen(lua_State *L, rmq_lua_sends *all, const rmq_message *message,
-                        rmq_send_options *options) {
+int rmq_lua_send_chosen(lua_State *L, rmq_lua_sends *all, rmq_lua_start *start,
+                        const rmq_message *message, rmq_send_options *options) {
   rmq_lua_send *send = rmq_lua_send_take(L, all);
   rmq_lua_send_keep_selector(L, send, options);
   send->pending = rmq_pending_take(all->pendings, rmq_task_running(L));
   rmq_pending *pending = send->pending;
-  int values = start(L, send, message, options);
+  int values = begin(L, send, start, message, options);
   if (values > 0) {
     rmq_pending_put_back(pending);
     return values;

@@ -23,6 +23,10 @@ typedef enum rmq_lua_kept {
   RMQ_KEPT_FIELDS
 } rmq_lua_kept;
 
+/* What starts a send: rmq_producer_send, or another function like it. */
+typedef int rmq_lua_start(rmq_producer *producer, const rmq_message *message,
+                          const rmq_send_options *options, rmq_send_done *done, void *arg);
+
 /* All that one producer has. */
 typedef struct rmq_lua_sends {
   rmq_vm *vm;
@@ -82,7 +86,7 @@ void rmq_lua_send_admitted(void *arg); /* an rmq_admitted: lets the call that wa
 
 /* A send that is waited for, whose options (read already) have a selector. Returns as
  * rmq_task_wait does. */
-int rmq_lua_send_chosen(lua_State *L, rmq_lua_sends *all, const rmq_message *message,
-                        rmq_send_options *options);
+int rmq_lua_send_chosen(lua_State *L, rmq_lua_sends *all, rmq_lua_start *start,
+                        const rmq_message *message, rmq_send_options *options);
 
 #endif

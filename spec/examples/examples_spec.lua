@@ -46,6 +46,11 @@ describe("the example", function()
       "tick 5: SEND_OK" }, lines)
   end)
 
+  it("transaction", function()
+    matches({ "o%-1 for 50: commit", "o%-2 for 5000: unknown", "o%-3 for 500: rollback",
+      "the broker asks about o%-2: paid" }, run "transaction")
+  end)
+
   it("errors", function()
     matches({
       "an empty body: kind message, attempts 0", "  message error 13: body is empty.*",

@@ -322,6 +322,61 @@ static void requests_of_the_peer_are_answered(void) {
   }
 }
 
+static uint64_t origin;
+
+static bool note_origin(void *owner, const char *addr, const rmq_header *header, rmq_slice body) {
+  (void)owner, (void)addr, (void)header, (void)body;
+  origin = rmq_transport_origin(transport);
+  return true;
+}
+
+static bool invoke_back(call *c) {
+  c->request.encode = encode_call;
+  c->request.done = end_call;
+  c->request.oneway = true;
+  c->request.deadline = rmq_mono_add_ms(rmq_transport_now(transport), 3000);
+  return rmq_transport_invoke_on(transport, origin, &c->request);
+}
+
+/* A request may go back on the connection on which one came, and on no other one. */
+static void a_request_goes_back_where_one_came_from(void) {
+  config.received = note_origin;
+  start();
+  call first = {0}, back = {0}, waits = {0};
+  invoke(&first);
+  fake_settle(fake);
+  rmq_socket *s = fake_last(fake);
+  CHECK_INT(reply_all(s), 1);
+  send_frame(s, RMQ_CHECK_TRANSACTION_STATE, 1, RMQ_FLAG_ONEWAY, "");
+  fake_settle(fake);
+  CHECK(origin != 0);
+  CHECK_INT(rmq_transport_origin(transport), 0);
+  /* Even where others wait because too much is unsent. */
+  s->write_room = 0;
+  call big = {.size = 300 * 1024};
+  invoke(&big);
+  invoke(&waits);
+  CHECK(invoke_back(&back));
+  CHECK_INT(back.dones, 0);
+  s->write_room = SIZE_MAX;
+  fake_settle(fake);
+  CHECK_INT(back.dones, 1);
+  CHECK_INT(back.status, RMQ_OK);
+  CHECK_INT(reply_all(s), 3);
+  fake_settle(fake);
+  /* The connection ends; another one to the same address is another one. */
+  fake_end(s, RMQ_ECLOSED);
+  fake_settle(fake);
+  CHECK(!invoke_back(&back));
+  invoke(&first);
+  fake_settle(fake);
+  CHECK(!invoke_back(&back));
+  CHECK_INT(back.dones, 1);
+  CHECK_INT(reply_all(fake_last(fake)), 1);
+  fake_settle(fake);
+  finish();
+}
+
 static void an_idle_connection_is_closed_and_made_again(void) {
   start();
   call c = {0};
@@ -459,6 +514,7 @@ int main(void) {
   check_run("a big frame goes through", a_big_frame_goes_through);
   check_run("a new connection is announced first", a_new_connection_is_announced_first);
   check_run("requests of the peer are answered", requests_of_the_peer_are_answered);
+  check_run("a request goes back where one came from", a_request_goes_back_where_one_came_from);
   check_run("an idle connection is closed and made again",
             an_idle_connection_is_closed_and_made_again);
   check_run("traffic keeps a connection", traffic_keeps_a_connection);

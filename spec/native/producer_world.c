@@ -31,6 +31,9 @@ const rmq_send_options world_options = {.retries = -1};
 bool (*world_other)(world_server *server, const rmq_header *request, rmq_slice body,
                     world_reply *reply);
 
+int world_n_answers;
+int32_t world_answer_code;
+
 static world_topic topics[WORLD_TOPICS];
 static world_socket *sockets[SOCKETS];
 static rmq_io_calls calls;
@@ -182,6 +185,7 @@ static void note_send(world_socket *s, const rmq_header *request, const rmq_send
   m->queue_id = header->queue_id;
   m->code = request->code;
   m->flag = header->flag;
+  m->sys_flag = header->sys_flag;
   m->oneway = request->flag & RMQ_FLAG_ONEWAY;
   copy_text(m->topic, sizeof m->topic, header->topic);
   copy_text(m->body, sizeof m->body, body);
@@ -320,7 +324,37 @@ static bool serve_other(world_socket *s, const rmq_header *request, rmq_slice bo
   return true;
 }
 
+void world_ask(const char *addr, const rmq_command *command, const rmq_field *ext, size_t n_ext,
+               rmq_slice body) {
+  world_socket *newest = NULL;
+  for (int i = 0; i < SOCKETS; i++) {
+    if (sockets[i] && sockets[i]->server == world_at(addr)) newest = sockets[i];
+  }
+  CHECK(newest != NULL);
+  if (!newest) return;
+  rmq_buf out = {0};
+  rmq_frame_writer writer;
+  rmq_frame_begin(&writer, &out, RMQ_SERIALIZE_JSON, command);
+  for (size_t i = 0; i < n_ext; i++) rmq_frame_text(&writer, ext[i].name, ext[i].value);
+  rmq_frame_end(&writer, body);
+  fake_send(newest->socket, rmq_buf_head(&out), rmq_buf_len(&out));
+  rmq_buf_free(&out);
+}
+
+void world_break(const char *addr) {
+  for (int i = 0; i < SOCKETS; i++) {
+    if (sockets[i] && sockets[i]->server == world_at(addr)) {
+      fake_end(sockets[i]->socket, RMQ_ECLOSED);
+    }
+  }
+}
+
 static void serve(world_socket *s, const rmq_header *request, rmq_slice body) {
+  if (request->flag & RMQ_FLAG_RESPONSE) {
+    world_n_answers++;
+    world_answer_code = request->code;
+    return;
+  }
   if (serve_other(s, request, body)) return;
   switch (request->code) {
     case RMQ_GET_ROUTEINFO_BY_TOPIC:
@@ -460,6 +494,7 @@ void world_begin(void) {
   for (int i = 0; i < 5; i++) world_servers[i].addr = addrs[i];
   world_n_log = 0;
   world_other = NULL;
+  world_n_answers = 0;
   world_lines[0] = '\0';
   world_remark = "the remark";
   began_us = fake_calls->now(io).us;

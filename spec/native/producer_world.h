@@ -4,6 +4,7 @@
 #include "check.h"
 #include "fake_io.h"
 #include "producer/producer.h"
+#include "wire/frame.h"
 
 /* A small RocketMQ in virtual time around one producer: name servers and brokers that do what a
  * test tells them, and remember what they were sent. Time moves a millisecond at a time, answers
@@ -45,7 +46,7 @@ typedef struct world_server {
 typedef struct world_message {
   world_server *broker;
   int64_t at_ms; /* since the world began */
-  int32_t queue_id, code, flag;
+  int32_t queue_id, code, flag, sys_flag;
   bool oneway;
   int heartbeats_before; /* that the broker had by then */
   int batch;             /* the broker's how manieth batch it came in, from 1; 0: it came alone */
@@ -125,6 +126,15 @@ int world_send(const char *topic, world_end *end);
 int world_send_with(const char *topic, const rmq_send_options *options, world_end *end);
 void world_done(void *arg, const rmq_completion *completion); /* arg is a world_end */
 extern const rmq_send_options world_options;                  /* the defaults, may not wait */
+
+/* Sends a request to whoever is connected to a broker, on the newest connection. */
+void world_ask(const char *addr, const rmq_command *command, const rmq_field *ext, size_t n_ext,
+               rmq_slice body);
+/* Ends all connections to a broker. */
+void world_break(const char *addr);
+/* The answers that came to such requests, and the last one's code. */
+extern int world_n_answers;
+extern int32_t world_answer_code;
 
 void world_count_done(void *arg, size_t left); /* for flush and shutdown; arg is a world_count */
 typedef struct world_count {

@@ -14,6 +14,7 @@
 --- 2^53 on
 ---@field commit_log_offset integer its place in the broker's store, bytes
 ---@field msg_id string the unique key that its producer gave it, or else its offset_msg_id
+---@field transaction_id? string the same, of a message whose transaction is checked
 ---@field offset_msg_id string the broker's id: where it stored the message
 ---@field born_timestamp integer when it was sent by its producer's clock, milliseconds since 1970
 ---@field born_host string the producer's "ip:port" as the broker saw it

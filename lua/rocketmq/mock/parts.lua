@@ -49,6 +49,7 @@ local list = {
   require "rocketmq.mock.traces",
   require "rocketmq.mock.routes",
   require "rocketmq.mock.calls",
+  require "rocketmq.mock.transactions",
 }
 
 local parts = { list = list }
