@@ -167,7 +167,7 @@ static const char *hint_for(const rmq_failure *failure) {
     case RMQ_KIND_CONNECT:
       return "Check that the broker runs and that the address it registered (brokerIP1, "
              "listenPort) can be reached "
-             "from here.";
+             "from here; if it cannot, set address_map.";
     case RMQ_KIND_TIMEOUT:
       return "Raise send_msg_timeout, or find out why the broker is slow.";
     case RMQ_KIND_CLOSED:

@@ -58,11 +58,28 @@ int32_t rmq_java_code_of(rmq_kind kind) {
   return kind == RMQ_KIND_TIMEOUT ? 10002 : 0;
 }
 
+/* What ended an attempt. Who cannot connect to a mapped address has to know both. */
+static void describe(const rmq_send *send, const rmq_outcome *outcome, rmq_kind kind, char *text,
+                     size_t size) {
+  bool has_detail = outcome->detail && outcome->detail[0] != '\0';
+  const char *what = has_detail ? outcome->detail : rmq_error_text(outcome->status);
+  const char *advertised = NULL;
+  if (kind == RMQ_KIND_CONNECT) {
+    advertised = rmq_routes_advertised(send->producer->routes, rmq_slice_text(send->broker));
+  }
+  if (!advertised) {
+    snprintf(text, size, "%s", what);
+  } else {
+    snprintf(text, size, "%s; the broker advertises %.256s, which address_map changes", what,
+             advertised);
+  }
+}
+
 static void broke_off(rmq_send *send, const rmq_outcome *outcome) {
   rmq_kind kind = rmq_kind_of_status(outcome->status);
-  bool has_detail = outcome->detail && outcome->detail[0] != '\0';
-  note_try(send, kind, rmq_java_code_of(kind), outcome->written,
-           has_detail ? outcome->detail : rmq_error_text(outcome->status));
+  char text[1024];
+  describe(send, outcome, kind, text, sizeof text);
+  note_try(send, kind, rmq_java_code_of(kind), outcome->written, text);
   send->failure.tries[send->failure.n_tries - 1].foreign = outcome->status == RMQ_EPROTO;
   if (kind != RMQ_KIND_TIMEOUT) rmq_topic_refresh(send->topic);
   rmq_attempt_end end = {.written = outcome->written,

@@ -52,6 +52,7 @@ static void start_routes(rmq_producer *producer) {
                            .create_topic_key = settings->create_topic_key,
                            .client_id = producer->client_id,
                            .group = settings->group,
+                           .address_map = settings->address_map,
                            .default_topic_queue_nums = settings->default_topic_queue_nums,
                            .auto_create_topic = settings->auto_create_topic,
                            .api_timeout_ms = settings->mq_client_api_timeout,

@@ -11,6 +11,7 @@
 #include "producer/faults.h"
 #include "producer/names.h"
 #include "producer/policy.h"
+#include "wire/address_map.h"
 #include "wire/compress.h"
 #include "wire/namesrv.h"
 
@@ -48,6 +49,8 @@ const rmq_setting rmq_setting_table[] = {
        "The producer group's name."),
   TEXT(namesrv, "namesrv_addr", "namesrvAddr", NULL, NULL,
        "The name servers, as \"host:port;host:port\"."),
+  TEXT(address_map, NULL, NULL, NULL, NULL,
+       "Where brokers are reached whose advertised addresses lead nowhere from here: \"advertised=reachable;...\", or a table; a host alone keeps the port."),
   TEXT(instance_name, NULL, "instanceName", NULL, NULL,
        "Tells producers of one machine apart in the client id; one is made up when it is not given."),
   TEXT(client_ip, NULL, "clientIP", NULL, NULL,
@@ -409,6 +412,13 @@ static int check_compression(const rmq_settings *settings, char *why, size_t why
   return RMQ_EINVAL;
 }
 
+static int check_address_map(const char *map, char *why, size_t why_size) {
+  char reason[256];
+  if (!map || rmq_address_map_check(rmq_slice_text(map), reason, sizeof reason) == 0) return 0;
+  snprintf(why, why_size, "address_map: %s", reason);
+  return RMQ_EINVAL;
+}
+
 int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size) {
   int status = check_group(settings->group, why, why_size);
   if (status == 0 && strcmp(settings->group, "DEFAULT_PRODUCER") == 0) {
@@ -416,6 +426,7 @@ int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size)
     status = RMQ_EINVAL;
   }
   if (status == 0) status = check_namesrv(settings->namesrv, why, why_size);
+  if (status == 0) status = check_address_map(settings->address_map, why, why_size);
   if (status == 0) {
     status = rmq_name_check("create_topic_key", rmq_slice_text(settings->create_topic_key),
                             RMQ_TOPIC_LENGTH_MAX, why, why_size);

@@ -13,6 +13,7 @@
 typedef struct rmq_settings {
   char *group;
   char *namesrv;
+  char *address_map; /* see wire/address_map.h; NULL: none */
   char *instance_name;
   char *client_ip;
   char *create_topic_key;
@@ -101,7 +102,7 @@ int rmq_settings_set_integer(rmq_settings *settings, const rmq_setting *row, dou
 int rmq_settings_set_boolean(rmq_settings *settings, const rmq_setting *row, bool value, char *why,
                              size_t why_size);
 
-/* Checks what only can be checked together (group, name server list, the tables of latency_fault, the level of the compression). 0 or RMQ_EINVAL and a
+/* Checks what only can be checked together (group, name server list, address map, the tables of latency_fault, the level of the compression). 0 or RMQ_EINVAL and a
  * sentence. */
 int rmq_settings_check(const rmq_settings *settings, char *why, size_t why_size);
 

@@ -25,6 +25,7 @@ void rmq_brokers_quiet(rmq_brokers *brokers) {
 static void free_broker(rmq_broker *broker) {
   free(broker->name);
   free(broker->master);
+  free(broker->advertised);
   free(broker);
 }
 
@@ -43,6 +44,11 @@ const char *rmq_brokers_master(const rmq_brokers *brokers, rmq_slice name) {
   return broker ? broker->master : NULL;
 }
 
+const char *rmq_brokers_advertised(const rmq_brokers *brokers, rmq_slice name) {
+  const rmq_broker *broker = rmq_map_get(brokers->by_name, name);
+  return broker ? broker->advertised : NULL;
+}
+
 /* Counts one more broker, or one less, at an address. Returns how many there are then. */
 static uintptr_t count_at(rmq_brokers *brokers, const char *addr, int change) {
   rmq_slice key = rmq_slice_text(addr);
@@ -58,6 +64,11 @@ static uintptr_t count_at(rmq_brokers *brokers, const char *addr, int change) {
 static void set_master(rmq_broker *broker, rmq_slice master) {
   broker->master = rmq_copy_text(master.ptr, master.len);
   count_at(broker->brokers, broker->master, 1);
+}
+
+static void set_advertised(rmq_broker *broker, rmq_slice advertised) {
+  free(broker->advertised);
+  broker->advertised = advertised.len ? rmq_copy_text(advertised.ptr, advertised.len) : NULL;
 }
 
 /* A connection that no broker needs any more closes when nothing is pending on it. What it has not
@@ -91,6 +102,7 @@ bool rmq_brokers_add(rmq_brokers *brokers, const rmq_route_data *route) {
       leave_address(brokers, old);
       moved = true;
     }
+    set_advertised(broker, rmq_broker_data_advertised(&route->brokers[i], RMQ_MASTER_ID));
     broker->routes++;
   }
   return moved;

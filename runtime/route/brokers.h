@@ -11,10 +11,11 @@ typedef struct rmq_brokers rmq_brokers;
 typedef struct rmq_broker {
   rmq_brokers *brokers;
   char *name;
-  char *master;                 /* "host:port" */
-  size_t routes;                /* how many routes name it; it goes with the last */
-  rmq_request request;          /* the heartbeat, or the farewell, that is under way */
-  bool busy;                    /* request is under way */
+  char *master;        /* "host:port" */
+  char *advertised;    /* what routes have instead, where an address map gave it; or NULL */
+  size_t routes;       /* how many routes name it; it goes with the last */
+  rmq_request request; /* the heartbeat, or the farewell, that is under way */
+  bool busy;           /* request is under way */
   struct rmq_heartbeat *talker; /* whose request it is */
 } rmq_broker;
 
@@ -33,6 +34,8 @@ void rmq_brokers_close(rmq_brokers *brokers);
 
 /* The master's address of a broker, or NULL when no route names the broker. */
 const char *rmq_brokers_master(const rmq_brokers *brokers, rmq_slice name);
+/* What the routes have instead, where an address map gave it; otherwise NULL. */
+const char *rmq_brokers_advertised(const rmq_brokers *brokers, rmq_slice name);
 
 /* Counts in what a new route names. True when a broker that was known has another address now:
  * other routes are out of date then. */

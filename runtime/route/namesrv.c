@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "wire/address_map.h"
 #include "wire/client.h"
 #include "wire/codes.h"
 #include "wire/namesrv.h"
@@ -187,6 +188,7 @@ static void take_route(rmq_inquiry *inquiry, rmq_slice body) {
   rmq_route_data route;
   int status = rmq_route_data_decode(body, &route, why, sizeof why);
   if (status == 0) {
+    rmq_address_map_apply(inquiry->servers->address_map, &route);
     finish(inquiry, RMQ_INQUIRY_FOUND, &route);
     return;
   }

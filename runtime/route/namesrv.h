@@ -10,6 +10,7 @@ typedef struct rmq_namesrv {
   rmq_transport *transport;
   rmq_serialize serialize;
   int64_t api_timeout_ms; /* one question to one server takes no longer */
+  rmq_slice address_map;  /* of the brokers in routes, see wire/address_map.h; empty: none */
   char **addrs;           /* "host:port" */
   size_t n_addrs;
   uint64_t version; /* of the list: another number after each change */

@@ -94,6 +94,7 @@ rmq_routes *rmq_routes_new(const rmq_routes_config *config) {
   routes->config = *config;
   rmq_namesrv_init(&routes->servers, config->transport, config->serialize, config->api_timeout_ms,
                    config->namesrv);
+  routes->servers.address_map = rmq_slice_text(config->address_map);
   rmq_brokers_init(&routes->brokers, config->transport);
   routes->topics = rmq_map_new(io->calls->random(io));
   rmq_link_init(&routes->due);
@@ -163,6 +164,10 @@ bool rmq_routes_set_namesrv(rmq_routes *routes, const char *list) {
 
 const char *rmq_routes_master(const rmq_routes *routes, rmq_slice broker_name) {
   return rmq_brokers_master(&routes->brokers, broker_name);
+}
+
+const char *rmq_routes_advertised(const rmq_routes *routes, rmq_slice broker_name) {
+  return rmq_brokers_advertised(&routes->brokers, broker_name);
 }
 
 const char *rmq_routes_broker_at(const rmq_routes *routes, rmq_slice addr) {

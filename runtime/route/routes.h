@@ -63,6 +63,7 @@ typedef struct rmq_routes_config {
   const char *create_topic_key;
   const char *client_id;
   const char *group;
+  const char *address_map; /* see wire/address_map.h, or NULL */
   int64_t default_topic_queue_nums;
   bool auto_create_topic;
   int64_t api_timeout_ms;
@@ -120,6 +121,9 @@ void rmq_topic_refresh(rmq_topic *topic);
 
 /* The master's address of a broker that any route names, or NULL. */
 const char *rmq_routes_master(const rmq_routes *routes, rmq_slice broker_name);
+
+/* What the routes have instead, where an address map gave it; otherwise NULL. */
+const char *rmq_routes_advertised(const rmq_routes *routes, rmq_slice broker_name);
 
 /* The name of the broker whose master has this address, or NULL; looks at all of them. */
 const char *rmq_routes_broker_at(const rmq_routes *routes, rmq_slice addr);

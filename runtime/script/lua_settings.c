@@ -46,6 +46,48 @@ static int set_namesrv_list(lua_State *L, rmq_settings *settings, const rmq_sett
   return status;
 }
 
+static bool has_mark(rmq_slice text) {
+  return text.len > 0 && (memchr(text.ptr, ';', text.len) || memchr(text.ptr, '=', text.len));
+}
+
+/* Appends the pair on top of the stack, an entry of address_map. */
+static int join_address(lua_State *L, rmq_buf *joined, char *why, size_t size) {
+  if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING) {
+    snprintf(
+        why, size,
+        "setting address_map must be a table of strings, { [\"advertised\"] = \"reachable\" }");
+    return RMQ_EINVAL;
+  }
+  rmq_slice from, to;
+  from.ptr = lua_tolstring(L, -2, &from.len);
+  to.ptr = lua_tolstring(L, -1, &to.len);
+  if (has_mark(from) || has_mark(to)) {
+    snprintf(why, size, "setting address_map: the entry '%s' has a ';' or '='", from.ptr);
+    return RMQ_EINVAL;
+  }
+  rmq_buf_bytes(joined, from.ptr, from.len);
+  rmq_buf_u8(joined, '=');
+  rmq_buf_bytes(joined, to.ptr, to.len);
+  rmq_buf_u8(joined, ';');
+  return 0;
+}
+
+static int set_address_table(lua_State *L, rmq_settings *settings, const rmq_setting *row,
+                             char *why, size_t size) {
+  rmq_buf joined = {0};
+  int status = 0;
+  lua_pushnil(L);
+  while (status == 0 && lua_next(L, -2)) {
+    status = join_address(L, &joined, why, size);
+    lua_pop(L, status == 0 ? 1 : 2);
+  }
+  if (status == 0) {
+    status = rmq_settings_set_text(settings, row, rmq_buf_slice(&joined), why, size);
+  }
+  rmq_buf_free(&joined);
+  return status;
+}
+
 /* Appends the number on top of the stack, element `i` of a list. */
 static int join_number(lua_State *L, const char *name, size_t i, rmq_buf *joined, char *why,
                        size_t size) {
@@ -127,9 +169,12 @@ static int set_value(lua_State *L, rmq_settings *settings, const rmq_setting *ro
     return rmq_settings_set_boolean(settings, row, lua_toboolean(L, -1), why, size);
   }
   bool is_namesrv = row->offset == offsetof(rmq_settings, namesrv);
+  bool is_map = row->offset == offsetof(rmq_settings, address_map);
   if (is_namesrv && type == LUA_TTABLE) return set_namesrv_list(L, settings, row, why, size);
+  if (is_map && type == LUA_TTABLE) return set_address_table(L, settings, row, why, size);
   if (type != LUA_TSTRING) {
     const char *wanted = is_namesrv                       ? "a string or a list of strings"
+                         : is_map                         ? "a string or a table of strings"
                          : rmq_setting_takes_boolean(row) ? "a boolean or a string"
                                                           : "a string";
     return wrong_type(L, name, wanted, why, size);

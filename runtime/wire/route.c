@@ -137,7 +137,7 @@ static int read_queue(route_reader *reader) {
 
 static int addr_member(route_reader *reader, void *arg) {
   rmq_broker_data *broker = arg;
-  rmq_broker_addr addr;
+  rmq_broker_addr addr = {0};
   if (rmq_json_int(&reader->json, &addr.id) != 0) {
     return refuse(reader, RMQ_EPROTO, "the id of an address is no integer");
   }
@@ -326,6 +326,7 @@ int rmq_route_data_decode(rmq_slice json, rmq_route_data *out, char *why, size_t
 
 void rmq_route_data_free(rmq_route_data *route) {
   free(route->memory);
+  free(route->mapped);
   *route = (rmq_route_data){0};
 }
 
@@ -371,7 +372,7 @@ const rmq_broker_data *rmq_route_data_broker(const rmq_route_data *route, rmq_sl
   return rmq_slice_equal(broker->broker_name, broker_name) ? broker : NULL;
 }
 
-rmq_slice rmq_broker_data_addr(const rmq_broker_data *broker, int64_t id) {
+static const rmq_broker_addr *find_addr(const rmq_broker_data *broker, int64_t id) {
   size_t low = 0, high = broker->n_addrs;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -382,5 +383,15 @@ rmq_slice rmq_broker_data_addr(const rmq_broker_data *broker, int64_t id) {
     }
   }
   bool found = low < broker->n_addrs && broker->addrs[low].id == id;
-  return found ? broker->addrs[low].addr : rmq_slice_make(NULL, 0);
+  return found ? &broker->addrs[low] : NULL;
+}
+
+rmq_slice rmq_broker_data_addr(const rmq_broker_data *broker, int64_t id) {
+  const rmq_broker_addr *found = find_addr(broker, id);
+  return found ? found->addr : rmq_slice_make(NULL, 0);
+}
+
+rmq_slice rmq_broker_data_advertised(const rmq_broker_data *broker, int64_t id) {
+  const rmq_broker_addr *found = find_addr(broker, id);
+  return found ? found->advertised : rmq_slice_make(NULL, 0);
 }

@@ -23,6 +23,8 @@ typedef struct rmq_queue_data {
 typedef struct rmq_broker_addr {
   int64_t id; /* 0: the master */
   rmq_slice addr;
+  rmq_slice
+      advertised; /* what the route has instead, where an address map gave `addr`; else empty */
 } rmq_broker_addr;
 
 typedef struct rmq_broker_data {
@@ -39,6 +41,7 @@ typedef struct rmq_route_data {
   rmq_broker_data *brokers; /* sorted by broker name */
   size_t n_brokers;
   void *memory; /* what all the slices point into */
+  char *mapped; /* what those point into that an address map gave, or NULL */
 } rmq_route_data;
 
 /* Decodes a route in either spelling into one allocation that `out` owns. Returns 0, RMQ_EPROTO or
@@ -54,5 +57,7 @@ bool rmq_route_data_equal(const rmq_route_data *a, const rmq_route_data *b);
  * decoded route by halves, as a hostile one may have 65536 of each. */
 const rmq_broker_data *rmq_route_data_broker(const rmq_route_data *route, rmq_slice broker_name);
 rmq_slice rmq_broker_data_addr(const rmq_broker_data *broker, int64_t id);
+/* What the route has instead of that address, when an address map gave it; otherwise empty. */
+rmq_slice rmq_broker_data_advertised(const rmq_broker_data *broker, int64_t id);
 
 #endif
