@@ -194,6 +194,40 @@ describe("a client of a broker that sends malformed", function()
     end)
   end)
 
+  it("answers to a question about offsets or messages ends it, well or badly", function()
+    local queue = { topic = "Orders", broker = "broker-a", id = 0 }
+    each({ malformed.frames, malformed.headers, malformed.offsets }, function(form)
+      local rule = c.mock:rule(rule_of(form, { at = "broker-a", code = 30 }))
+      local value, err = c.producer:max_offset(queue, { timeout = HEALTHY })
+      assert.is_nil(value)
+      check_error(form, err)
+      rule:remove()
+      healthy_goes_on()
+      assert(c.mock:wait(function() return c.producer:max_offset(queue) end, HEALTHY))
+    end)
+    each({ malformed.stored }, function(form)
+      local rule = c.mock:rule { at = "broker", code = 12, answer = { code = 0,
+        body = form.body } }
+      local found, err = c.producer:query_message("Orders", "k", { timeout = HEALTHY })
+      assert.is_true(type(found) == "table" or err ~= nil)
+      for _, message in ipairs(found or {}) do assert.equal("string", type(message.topic)) end
+      rule:remove()
+      healthy_goes_on()
+    end)
+  end)
+
+  it("requests that make no sense gets answers, or none, and sends go on", function()
+    local broker = c.mock:broker "broker-a"
+    for _, request in ipairs(malformed.requests) do
+      request.oneway, request.timeout = nil, 50
+      broker:request(request)
+      request.oneway = true
+      broker:request(request)
+      assert(c.producer:send(MESSAGE, on "broker-a"))
+    end
+    assert.equal(1, #broker.server:open_connections())
+  end)
+
   it("answers with go-away without end is not asked without end", function()
     local rule = c.mock:rule { at = "broker-a", code = 310, go_away = true }
     local _, err = c.producer:send(MESSAGE, on("broker-a", { timeout = 1000, retries = 3 }))

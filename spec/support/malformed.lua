@@ -131,6 +131,44 @@ malformed.send_replies = {
     ext = { msgId = ("x"):rep(2 ^ 20), queueId = "0", queueOffset = "1" } } } },
 }
 
+-- Answers to a question for an offset.
+---@type spec.Form[]
+malformed.offsets = {
+  { name = "no offset", rule = { store = false, answer = { code = 0 } } },
+  { name = "an offset that is no number",
+    rule = { store = false, answer = { code = 0, ext = { offset = "x" } } } },
+  { name = "an empty offset",
+    rule = { store = false, answer = { code = 0, ext = { offset = "" } } } },
+  { name = "an offset beyond 64 bits",
+    rule = { store = false, answer = { code = 0, ext = { offset = ("9"):rep(30) } } } },
+}
+
+-- Bodies that are said to be stored messages.
+---@type { name: string, body: string }[]
+malformed.stored = {
+  { name = "nothing", body = "" },
+  { name = "half a number", body = "\0\0" },
+  { name = "a length of 0", body = ("\0"):rep(100) },
+  { name = "a negative length", body = ("\255"):rep(100) },
+  { name = "a length beyond the body", body = u32(1000) .. ("x"):rep(100) },
+  { name = "a whole length and nonsense", body = u32(100) .. ("x"):rep(96) },
+  { name = "the right magic and nonsense",
+    body = u32(100) .. "\218\163\32\167" .. ("\127"):rep(92) },
+  { name = "a megabyte", body = u32(2 ^ 20) .. ("\218\163\32\167"):rep(2 ^ 18 - 1) },
+}
+
+-- What a broker may ask its clients, with fields and bodies that no broker sends.
+---@type table[]
+malformed.requests = {}
+for _, code in ipairs { 39, 326, 40, 220, 221, 307, 309, 0, -1, 9999 } do
+  for _, body in ipairs { "", "{", ("\0"):rep(200), u32(2000) .. ("\255"):rep(100) } do
+    table.insert(malformed.requests, { code = code, body = body, ext = { tranStateTableOffset = "x",
+      commitLogOffset = ("9"):rep(30), msgId = "", transactionId = "\1\2", topic = ("t"):rep(300),
+      properties = "CORRELATION_ID\1\2\1\1", sysFlag = "x", bornHost = "nowhere",
+      storeTimestamp = "-" } })
+  end
+end
+
 -- Bodies of a name server's answer that are no usable route.
 ---@type { name: string, body: string }[]
 malformed.routes = {
