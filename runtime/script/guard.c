@@ -1,9 +1,11 @@
 #include "script/guard.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lauxlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "script/plugins.h"
@@ -233,14 +235,44 @@ static void on_signal(int number) {
 
 /* --- The thread that watches ----------------------------------------------------------------- */
 
-/* A call as the thread sees it. Its time is counted in looks: so a process that was stopped for an
- * hour, or a machine that stood still, makes a call one look longer. */
+/* A call as the thread sees it. What counts is the time for which the worker's thread has run or
+ * slept, and of each look no more than its share: so neither a process that was stopped for an hour
+ * nor a machine that has no processor free is taken for a call that does not return. */
 typedef struct watch {
   unsigned serial;
-  int64_t elapsed_ms;
+  int64_t elapsed_us;
+  int64_t cpu_us; /* that the thread has had at the last look */
   rmq_guard_step step;
   int looks; /* since `step` was taken */
 } watch;
+
+static int64_t cpu_us(const rmq_guard *guard) {
+  struct timespec had;
+  if (clock_gettime(guard->cpu, &had) != 0) return 0;
+  return (int64_t)had.tv_sec * 1000000 + had.tv_nsec / 1000;
+}
+
+/* True when the thread waits for something, false when it runs or waits for a processor. */
+static bool sleeps(const rmq_guard *guard) {
+  char text[512];
+  int fd = open(guard->status, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return true;
+  ssize_t len = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (len <= 0) return true;
+  text[len] = '\0';
+  /* "12 (name) R ...", where the name may be anything. */
+  const char *name_ends = strrchr(text, ')');
+  return !name_ends || name_ends[1] == '\0' || name_ends[2] != 'R';
+}
+
+/* What of the last `every_us` counts. */
+static int64_t counted_us(const rmq_guard *guard, watch *now, int64_t every_us) {
+  int64_t had = cpu_us(guard), used = had - now->cpu_us;
+  now->cpu_us = had;
+  if (used >= every_us || sleeps(guard)) return every_us;
+  return used;
+}
 
 static rmq_guard_step step_for(const rmq_guard_limits *limits, int64_t elapsed_ms) {
   if (limits->deadman_ms > 0 && elapsed_ms >= limits->deadman_ms) return RMQ_GUARD_END;
@@ -262,7 +294,7 @@ static void take_step(rmq_guard *guard, const watch *now) {
 
 /* The call is the one that it was at the last look. */
 static void consider(rmq_vm *vm, watch *now) {
-  rmq_guard_step step = step_for(&vm->guard.limits, now->elapsed_ms);
+  rmq_guard_step step = step_for(&vm->guard.limits, now->elapsed_us / 1000);
   if (now->step == RMQ_GUARD_END && now->looks >= PATIENCE) step = RMQ_GUARD_END_NOW;
   if (now->step == RMQ_GUARD_END_NOW) {
     step = RMQ_GUARD_END_NOW;
@@ -286,18 +318,21 @@ static int64_t looks_every_ms(const rmq_guard_limits *limits) {
 
 static void *watch_calls(void *arg) {
   rmq_vm *vm = arg;
-  int64_t every_ms = looks_every_ms(&vm->guard.limits);
+  const rmq_guard *guard = &vm->guard;
+  int64_t every_ms = looks_every_ms(&guard->limits);
   struct timespec pause = {.tv_nsec = (long)every_ms * 1000000};
   watch now = {0};
   for (;;) {
     nanosleep(&pause, NULL);
-    unsigned serial = atomic_load_explicit(&vm->guard.serial, memory_order_relaxed);
-    if (serial % 2 == 0 || serial != now.serial) {
-      now = (watch){.serial = serial};
-      continue;
+    unsigned serial = atomic_load_explicit(&guard->serial, memory_order_relaxed);
+    if (serial % 2 == 0) {
+      now.serial = serial;
+    } else if (serial != now.serial) {
+      now = (watch){.serial = serial, .cpu_us = cpu_us(guard)};
+    } else {
+      now.elapsed_us += counted_us(guard, &now, every_ms * 1000);
+      consider(vm, &now);
     }
-    now.elapsed_ms += every_ms;
-    consider(vm, &now);
   }
   return NULL;
 }
@@ -308,6 +343,8 @@ static void start_watching(rmq_vm *vm) {
   guard->watched = true;
   if (step_for(&guard->limits, INT64_MAX) == RMQ_GUARD_NONE) return;
   guard->thread = pthread_self();
+  pthread_getcpuclockid(guard->thread, &guard->cpu);
+  snprintf(guard->status, sizeof guard->status, "/proc/self/task/%ld/stat", syscall(SYS_gettid));
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigemptyset(&action.sa_mask);
   sigaction(SIGNAL, &action, NULL);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include "script/vm.h"
 
@@ -46,6 +47,8 @@ typedef struct rmq_guard {
   rmq_guard_call *calls; /* the innermost that is running */
   bool watched;          /* the thread runs */
   pthread_t thread;      /* the worker's, which the watching one sends signals to */
+  clockid_t cpu;         /* the processor time that it has had */
+  char status[64];       /* the file that tells whether it sleeps */
 
   /* Shared with the watching thread, and with the signal's handler. */
   atomic_uint serial; /* odd while a call runs: grows as the outermost begins and as it ends */
