@@ -409,6 +409,8 @@ function Producer:stats() return native.stats(self.handle) end
 ---@field failed integer
 ---@field retried integer attempts that followed a first one
 ---@field oneway_failed integer
+---@field batches integer attempts that were batches
+---@field gathered integer of those under way, how many wait to leave in a batch (`auto_batch`)
 ---@field inflight integer sends under way now
 ---@field waiting integer sends waiting for room now
 ---@field inflight_bytes integer

@@ -33,13 +33,23 @@ void rmq_transport_leave(rmq_transport *t) {
   if (t->freed && t->depth == 0 && t->sockets == 0) destroy(t);
 }
 
+static void ask_for_flush(rmq_transport *t) {
+  if (t->flush_asked) return;
+  t->flush_asked = true;
+  t->calls->end_of_turn(t->io);
+}
+
 void rmq_connection_touch(rmq_connection *c) {
   rmq_transport *t = c->transport;
   if (t->freed) return;
   if (rmq_link_alone(&c->dirty)) rmq_link_append(&t->dirty, &c->dirty);
-  if (t->flush_asked) return;
-  t->flush_asked = true;
-  t->calls->end_of_turn(t->io);
+  ask_for_flush(t);
+}
+
+void rmq_transport_ask_for_turn(rmq_transport *t) {
+  if (t->freed) return;
+  t->turn_asked = true;
+  ask_for_flush(t);
 }
 
 static void look_at(rmq_connection *c) {
@@ -59,7 +69,12 @@ static void look_at(rmq_connection *c) {
 static void on_flush(void *owner) {
   rmq_transport *t = owner;
   rmq_transport_enter(t);
+  if (t->turn_asked && !t->freed) {
+    t->turn_asked = false;
+    t->config.turn_ends(t->config.owner);
+  }
   t->flush_asked = false;
+  if (t->turn_asked) rmq_transport_ask_for_turn(t);
   rmq_link_splice(&t->flushing, &t->dirty);
   while (!t->freed && !rmq_link_alone(&t->flushing)) {
     rmq_connection *c = rmq_link_owner(t->flushing.next, rmq_connection, dirty);

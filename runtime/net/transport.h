@@ -105,6 +105,9 @@ typedef struct rmq_transport_config {
    * lets the transport answer REQUEST_CODE_NOT_SUPPORTED, unless it is oneway. NULL: always
    * false. */
   bool (*received)(void *owner, const char *addr, const rmq_header *header, rmq_slice body);
+  /* The turn ends, as rmq_transport_ask_for_turn asked: what is invoked from inside goes out with the rest.
+   * NULL: nobody asks. */
+  void (*turn_ends)(void *owner);
   void *owner;
 } rmq_transport_config;
 
@@ -153,6 +156,9 @@ void rmq_transport_retire(rmq_transport *transport, const char *addr);
 
 /* True when there is a connection to the address that works. */
 bool rmq_transport_is_connected(const rmq_transport *transport, const char *addr);
+
+/* Lets `turn_ends` come once before the loop waits again. */
+void rmq_transport_ask_for_turn(rmq_transport *transport);
 
 /* The wheel and the clock, for whoever times something in the same producer. */
 void rmq_transport_timer(rmq_transport *transport, rmq_timer *timer, rmq_mono at);

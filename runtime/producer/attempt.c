@@ -27,7 +27,12 @@ static void set_late(rmq_send *send) {
   send->failure.topic = rmq_copy_text(send->topic->name, send->topic->name_len);
 }
 
-static void end_late(rmq_send *send) {
+void rmq_send_doom_late(rmq_send *send) {
+  set_late(send);
+  rmq_send_doom(send);
+}
+
+void rmq_send_end_late(rmq_send *send) {
   if (send->has_kept) {
     rmq_send_end_with_kept(send);
     return;
@@ -200,17 +205,12 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
 
 /* False when the attempt is not made. */
 static bool ask_hooks(rmq_send *send) {
-  int status = 0;
-  if (send->carries) {
-    if (!rmq_carrier_ask_hooks(send)) return false;
-    send->attempts++;
-  } else {
-    status = rmq_hooks_attempt(send);
-  }
+  int status = rmq_hooks_attempt(send);
   if (status == RMQ_ESTATE) return false;
   if (status == 0) {
     if (rmq_mono_before(rmq_send_now(send), send->deadline)) return true;
-    set_late(send);
+    rmq_send_doom_late(send);
+    return false;
   }
   rmq_send_doom(send);
   return false;
@@ -219,12 +219,13 @@ static bool ask_hooks(rmq_send *send) {
 void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker) {
   rmq_producer *producer = send->producer;
   if (producer->hooks && !send->own) {
-    if (!ask_hooks(send)) return;
+    if (!(send->carries ? rmq_carrier_ask_hooks(send) : ask_hooks(send))) return;
     now = rmq_send_now(send);
   } else {
     send->attempts++;
   }
   if (send->attempts > 1 && !send->own) producer->stats.retried++;
+  if (send->carries) producer->stats.batches++;
   rmq_attempt_limits limits = {
       .attempts_left = send->retries - send->attempts + 1,
       .another_broker = another_broker,
@@ -295,6 +296,7 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
     pause_first(send, now);
     return;
   }
+  if (send->attempts == 0) rmq_gather_pass(send);
   keep_given_address(send, master);
   hold_given_fault(send, now);
   rmq_send_attempt(send, now, false);
@@ -303,10 +305,11 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
 void rmq_send_go_on(rmq_send *send, bool rested) {
   rmq_mono now = rmq_send_now(send);
   if (!rmq_mono_before(now, send->deadline)) {
-    end_late(send);
+    rmq_send_end_late(send);
     return;
   }
   bool asks = send->choose && !send->chosen;
+  if (send->gathers && !asks && rmq_gather_take(send)) return;
   if (!asks && rmq_send_has_given_queue(send)) {
     go_on_given(send, now, rested);
     return;
@@ -316,7 +319,8 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
     return;
   }
   if (asks) {
-    if (rmq_send_choose(send)) go_on_given(send, now, rested);
+    if (!rmq_send_choose(send)) return;
+    if (!send->gathers || !rmq_gather_take(send)) go_on_given(send, now, rested);
     return;
   }
   rmq_publish *publish = send->topic->publish;

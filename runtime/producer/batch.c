@@ -5,6 +5,7 @@
 #include "producer/carrier.h"
 #include "producer/core.h"
 #include "producer/message.h"
+#include "producer/message_fields.h"
 #include "wire/batch.h"
 #include "wire/codes.h"
 
@@ -63,33 +64,10 @@ static int refuse(rmq_producer *producer, const char *sentence) {
   return RMQ_EINVAL;
 }
 
-static bool starts_with(rmq_slice text, const char *start) {
-  size_t len = strlen(start);
-  return text.len >= len && memcmp(text.ptr, start, len) == 0;
-}
-
-/* What makes a message one of a kind of its own, which a broker does not look for in a batch: it
- * would be delivered at once, or not belong to its transaction, without a word. */
-static const char *kind_of(const rmq_message *message) {
-  if (message->delay_kind != RMQ_DELAY_NONE) return "it has a delay";
-  if (message->n_lmq > 0) return "it is for light queues";
-  static const char *const properties[] = {"TRAN_MSG", "PGROUP", "CORRELATION_ID", "MSG_TYPE"};
-  for (size_t i = 0; i < message->n_system; i++) {
-    for (size_t k = 0; k < sizeof properties / sizeof properties[0]; k++) {
-      if (!rmq_slice_is(message->system[i].name, properties[k])) continue;
-      return "it is part of a transaction, a request or a reply";
-    }
-  }
-  return message->sys_flag != 0 ? "it has a system flag" : NULL;
-}
-
 static int check_first(rmq_draft *draft, const rmq_message *message) {
   rmq_producer *producer = draft->producer;
   int status = rmq_send_check_topic(producer, message->topic);
   if (status < 0) return status;
-  if (starts_with(message->topic, "%RETRY%")) {
-    return refuse(producer, "messages to a %RETRY% topic cannot be in a batch; send each alone");
-  }
   free(draft->topic);
   draft->topic = rmq_copy_text(message->topic.ptr, message->topic.len);
   draft->wait = message->wait;
@@ -115,7 +93,7 @@ static int check_message(rmq_draft *draft, const rmq_message *message) {
   rmq_producer *producer = draft->producer;
   int status = draft->n == 0 ? check_first(draft, message) : check_next(draft, message);
   if (status < 0) return status;
-  const char *kind = kind_of(message);
+  const char *kind = rmq_message_own_kind(message);
   if (kind) {
     rmq_failure_set(&producer->refusal, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
                     "%s, and cannot be in a batch; send it alone", kind);

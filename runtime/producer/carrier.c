@@ -1,11 +1,17 @@
 #include "producer/carrier.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "wire/batch.h"
 #include "wire/codes.h"
 #include "wire/properties.h"
 
 static rmq_send *member_of(rmq_link *link) { return rmq_link_owner(link, rmq_send, member); }
+static rmq_send *first_member(const rmq_send *carrier) { return member_of(carrier->members.next); }
+
+/* ---- Members ---- */
 
 rmq_send *rmq_carrier_make(rmq_producer *producer, bool wait) {
   rmq_send *carrier = rmq_send_take(producer);
@@ -35,94 +41,134 @@ static void remove_member(rmq_send *member) {
   rmq_send *carrier = member->carrier;
   rmq_link_remove(&member->member);
   member->carrier = NULL;
-  member->attempts = carrier->attempts;
   carrier->n_members--;
   carrier->member_bytes -= member->body.len;
 }
 
+/* Broker and address of a given queue stand in the carrier's memory. */
+static void inherit_given(rmq_send *member, const rmq_send *carrier) {
+  rmq_slice given = rmq_buf_slice(&carrier->given);
+  rmq_buf_clear(&member->given);
+  rmq_buf_bytes(&member->given, given.ptr, given.len);
+  const char *start = (const char *)rmq_buf_head(&member->given);
+  member->broker = carrier->broker ? start : NULL;
+  member->addr = carrier->addr ? start + strlen(start) + 1 : NULL;
+}
+
+/* The carrier's attempt is the member's, too. Who looks at where it went are hooks only. */
+static void inherit_attempt(rmq_send *member) {
+  const rmq_send *carrier = member->carrier;
+  member->attempts = carrier->attempts;
+  member->attempt_started = carrier->attempt_started;
+  if (!member->producer->hooks) return;
+  member->queue_id = carrier->queue_id;
+  member->tried_queue_id = carrier->tried_queue_id;
+  if (rmq_send_has_given_queue(carrier)) {
+    inherit_given(member, carrier);
+    return;
+  }
+  rmq_publish_unref(member->publish);
+  member->publish = carrier->publish ? rmq_publish_ref(carrier->publish) : NULL;
+  member->broker = carrier->broker;
+  member->addr = carrier->addr;
+}
+
+/* So are those that failed. */
+static void inherit_failure(rmq_send *member) {
+  rmq_failure_clear(&member->failure);
+  rmq_failure_copy(&member->failure, &member->carrier->failure);
+}
+
+static void stop_watching(rmq_send *carrier) {
+  rmq_producer *producer = carrier->producer;
+  if (producer->transport) rmq_transport_timer_stop(producer->transport, &carrier->expiry);
+}
+
 static void give_carrier_back(rmq_send *carrier) {
+  stop_watching(carrier);
   rmq_link_remove(&carrier->link);
   rmq_send_give_back(carrier);
 }
 
-void rmq_carrier_lose(rmq_send *member) {
-  rmq_send *carrier = member->carrier;
-  bool waits = carrier->phase == RMQ_PHASE_ROOM;
-  rmq_failure_clear(&member->failure);
-  rmq_failure_copy(&member->failure, &carrier->failure);
-  remove_member(member);
-  if (waits) {
-    member->producer->stats.waiting--;
-    rmq_send_enter_room(member); /* what completes leaves the room */
-  }
-  /* While it completes, its members may go in any way, and the carrier goes afterwards. */
+/* While it completes, its members may go in any way, and the carrier goes afterwards. */
+static void go_with_the_last(rmq_send *carrier) {
   if (carrier->n_members > 0 || carrier->phase == RMQ_PHASE_ENDED) return;
   rmq_send_withdraw(carrier);
   give_carrier_back(carrier);
 }
 
+void rmq_carrier_lose(rmq_send *member) {
+  rmq_send *carrier = member->carrier;
+  bool waits = carrier->phase == RMQ_PHASE_ROOM;
+  inherit_failure(member);
+  inherit_attempt(member);
+  remove_member(member);
+  if (waits) {
+    member->producer->stats.waiting--;
+    rmq_send_enter_room(member); /* what completes leaves the room */
+  }
+  go_with_the_last(carrier);
+}
+
 /* ---- Hooks ---- */
 
-/* The member's own copy of where it goes: it may be told of after the carrier has gone. */
-static void place_member(rmq_send *member, const rmq_send *carrier) {
-  size_t broker_len = strlen(carrier->broker) + 1;
-  rmq_buf *texts = &member->given;
-  rmq_buf_clear(texts);
-  rmq_buf_bytes(texts, carrier->broker, broker_len);
-  rmq_buf_bytes(texts, carrier->addr, strlen(carrier->addr) + 1);
-  member->broker = (const char *)rmq_buf_head(texts);
-  member->addr = member->broker + broker_len;
-  member->queue_id = carrier->queue_id;
+static size_t stored_size_of(const rmq_send *send) {
+  return RMQ_BATCH_STORED_OVERHEAD + send->topic->name_len + rmq_send_body(send).len +
+         rmq_send_properties(send).len;
 }
 
-/* Ends a member with its failure, which is a hook's. */
-static void drop_member(rmq_send *member) {
-  int attempts = member->attempts; /* it may have begun one that the others are still to begin */
-  remove_member(member);
-  member->attempts = attempts;
-  rmq_send_doom(member);
-}
-
-/* What a member counts in a request: what any broker stores of it. */
-static size_t size_of(const rmq_send *member) {
-  return RMQ_BATCH_STORED_OVERHEAD + member->topic->name_len + rmq_send_body(member).len +
-         rmq_send_properties(member).len;
-}
-
-static int refuse_size(rmq_send *member, size_t size) {
-  rmq_failure_set(&member->failure, RMQ_KIND_HOOK, RMQ_MESSAGE_ILLEGAL,
-                  "Sending to topic \"%s\" failed: hooks have made the messages of its batch "
-                  "longer, and with this one they take %zu bytes; max_message_size allows %lld. "
-                  "Send fewer at a time.",
-                  member->topic->name, size,
-                  (long long)member->producer->settings.max_message_size);
+/* What a hook has made of a message may not fit any more. */
+static int check_change(rmq_send *member, size_t size) {
+  const rmq_settings *settings = &member->producer->settings;
+  size_t properties = rmq_send_properties(member).len;
+  bool changed = member->change.body || member->change.properties;
+  if (!changed ||
+      (size <= (size_t)settings->max_message_size && properties <= RMQ_BATCH_PROPERTIES_MAX)) {
+    return 0;
+  }
+  rmq_failure_set(
+      &member->failure, RMQ_KIND_HOOK, RMQ_MESSAGE_ILLEGAL,
+      "Sending to topic \"%s\" failed: hooks have made the messages of its batch "
+      "longer, and with this one they take %zu bytes, and its properties %zu; "
+      "max_message_size allows %lld, and a batch properties of %d. Send fewer at a time.",
+      member->topic->name, size, properties, (long long)settings->max_message_size,
+      RMQ_BATCH_PROPERTIES_MAX);
   return RMQ_ELIMIT;
 }
 
-bool rmq_carrier_ask_hooks(rmq_send *carrier) {
-  rmq_producer *producer = carrier->producer;
-  size_t size = 0;
-  rmq_link *next;
-  for (rmq_link *link = carrier->members.next; link != &carrier->members; link = next) {
-    rmq_send *member = member_of(link);
-    next = link->next;
-    place_member(member, carrier);
-    int status = rmq_hooks_attempt(member);
-    if (status == RMQ_ESTATE) return false;
-    size_t with = size + size_of(member);
-    bool changed = member->change.body || member->change.properties;
-    if (status == 0 && changed && with > (size_t)producer->settings.max_message_size) {
-      status = refuse_size(member, with);
-    }
-    if (status == 0) {
-      size = with;
-    } else {
-      drop_member(member);
-    }
+/* Asks about one member; what is refused fails by itself. False when the process has forked. */
+static bool ask_for(rmq_send *member, size_t *size) {
+  const rmq_send *carrier = member->carrier;
+  if (carrier->attempts > 0) inherit_failure(member);
+  inherit_attempt(member);
+  int status = rmq_hooks_attempt(member);
+  if (status == RMQ_ESTATE) return false;
+  if (status == 0) status = check_change(member, *size + stored_size_of(member));
+  if (status < 0) {
+    remove_member(member);
+    rmq_send_doom(member);
+    return true;
   }
-  if (carrier->n_members > 0) return true;
-  rmq_send_withdraw(carrier);
-  give_carrier_back(carrier);
+  *size += stored_size_of(member);
+  return true;
+}
+
+bool rmq_carrier_ask_hooks(rmq_send *carrier) {
+  rmq_link *link = carrier->members.next;
+  size_t size = 0;
+  carrier->phase = RMQ_PHASE_PAUSE; /* nothing is to be withdrawn while somebody else decides */
+  while (link != &carrier->members) {
+    rmq_send *member = member_of(link);
+    link = link->next;
+    if (!ask_for(member, &size)) return false;
+  }
+  carrier->attempts++;
+  if (carrier->n_members == 0) {
+    go_with_the_last(carrier);
+    return false;
+  }
+  if (rmq_mono_before(rmq_send_now(carrier), carrier->deadline)) return true;
+  rmq_send_doom_late(carrier);
   return false;
 }
 
@@ -146,7 +192,7 @@ void rmq_carrier_encode(rmq_send *carrier, rmq_buf *out, int32_t opaque, int32_t
   rmq_buf_put_u32(out, start, (uint32_t)(rmq_buf_len(out) - start - 4));
 }
 
-/* ---- The end ---- */
+/* ---- Results ---- */
 
 static size_t count_commas(rmq_slice text) {
   size_t n = 0;
@@ -159,69 +205,121 @@ bool rmq_carrier_fits(const rmq_send *carrier, const rmq_send_reply *reply) {
   return n == 1 || n == carrier->n_encoded;
 }
 
-void rmq_carrier_keep_places(rmq_send *carrier) {
+/* Walks the replies of a batch's messages, from one place to a later one. */
+typedef struct replies {
+  const rmq_send_reply *all;
+  rmq_slice ids;
+  size_t place; /* of the first one in `ids` */
+  bool single;  /* there is one id for all */
+} replies;
+
+static replies replies_of(const rmq_send_reply *all) {
+  return (replies){.all = all, .ids = all->msg_id, .single = count_commas(all->msg_id) == 0};
+}
+
+static size_t first_len(const replies *walk) {
+  const char *comma = walk->ids.len ? memchr(walk->ids.ptr, ',', walk->ids.len) : NULL;
+  return comma ? (size_t)(comma - walk->ids.ptr) : walk->ids.len;
+}
+
+static rmq_send_reply reply_at(replies *walk, size_t place) {
+  for (; !walk->single && walk->place < place; walk->place++) {
+    size_t skipped = first_len(walk) + 1;
+    walk->ids = rmq_slice_make(walk->ids.ptr + skipped, walk->ids.len - skipped);
+  }
+  rmq_send_reply reply = *walk->all;
+  reply.msg_id = rmq_slice_make(walk->ids.ptr, first_len(walk));
+  reply.queue_offset += (int64_t)place;
+  reply.transaction_id = rmq_slice_make(NULL, 0); /* the batch's, if any: no message has it */
+  return reply;
+}
+
+void rmq_carrier_keep(rmq_send *carrier, rmq_send_status status, const rmq_send_reply *reply) {
+  replies walk = replies_of(reply);
   for (rmq_link *link = carrier->members.next; link != &carrier->members; link = link->next) {
-    member_of(link)->kept_place = member_of(link)->place;
+    rmq_send *member = member_of(link);
+    rmq_send_reply own = reply_at(&walk, member->place);
+    member->attempts = carrier->attempts;
+    rmq_send_keep(member, rmq_slice_text(carrier->broker), status, &own);
   }
 }
 
-/* Walks the offset ids of a reply: the one at a place not before the last one asked for. */
-typedef struct ids {
-  rmq_slice rest;
-  size_t place; /* of the first one in `rest` */
-  bool single;  /* there is one for all */
-} ids;
+/* ---- Budgets ---- */
 
-static rmq_slice first_id(const ids *walk) {
-  const char *comma = walk->rest.len ? memchr(walk->rest.ptr, ',', walk->rest.len) : NULL;
-  return comma ? rmq_slice_make(walk->rest.ptr, (size_t)(comma - walk->rest.ptr)) : walk->rest;
+void rmq_carrier_watch_budgets(rmq_send *carrier) {
+  if (rmq_link_alone(&carrier->members)) return;
+  rmq_mono first = first_member(carrier)->deadline;
+  if (!rmq_mono_before(first, carrier->deadline)) return; /* the carrier's own end is in time */
+  rmq_transport_timer(carrier->producer->transport, &carrier->expiry, first);
 }
 
-static rmq_slice id_at(ids *walk, size_t place) {
-  if (walk->single) return walk->rest;
-  for (; walk->place < place; walk->place++) {
-    size_t skipped = first_id(walk).len + 1;
-    walk->rest = rmq_slice_make(walk->rest.ptr + skipped, walk->rest.len - skipped);
+/* What a member with no time left says of the attempt that its carrier goes on with. */
+static void note_attempt_under_way(rmq_send *member) {
+  const rmq_send *carrier = member->carrier;
+  int64_t us = rmq_mono_diff_us(rmq_send_now(carrier), carrier->attempt_started);
+  char text[64];
+  snprintf(text, sizeof text, "no reply within %lld ms", (long long)(us / 1000));
+  rmq_failure_try(&member->failure, RMQ_KIND_TIMEOUT, rmq_java_code_of(RMQ_KIND_TIMEOUT),
+                  carrier->encoded, rmq_slice_text(carrier->broker), rmq_slice_text(carrier->addr),
+                  rmq_slice_text(text), us);
+}
+
+static void expire(rmq_send *member) {
+  inherit_failure(member);
+  inherit_attempt(member);
+  if (member->carrier->phase == RMQ_PHASE_ATTEMPT) note_attempt_under_way(member);
+  remove_member(member);
+  rmq_send_end_late(member);
+}
+
+void rmq_carrier_expired(rmq_timer *timer) {
+  rmq_send *carrier = rmq_link_owner(timer, rmq_send, expiry);
+  rmq_producer *producer = carrier->producer;
+  rmq_mono now = rmq_send_now(carrier);
+  rmq_producer_enter(producer);
+  /* The last one has the carrier's own budget, and ends with it. */
+  while (producer->transport && carrier->n_members > 1 &&
+         !rmq_mono_before(now, first_member(carrier)->deadline)) {
+    expire(first_member(carrier));
   }
-  return first_id(walk);
+  if (producer->transport) rmq_carrier_watch_budgets(carrier);
+  rmq_producer_leave(producer);
 }
 
-static ids walk_ids(const rmq_completion *all) {
-  ids walk = {.rest = {NULL, 0}};
-  if (all->reply) {
-    walk.rest = all->reply->msg_id;
-    walk.single = count_commas(walk.rest) == 0;
+/* ---- The end ---- */
+
+bool rmq_carrier_dissolves(const rmq_send *carrier) {
+  return first_member(carrier)->chosen && !rmq_send_was_written(carrier);
+}
+
+void rmq_carrier_dissolve(rmq_send *carrier) {
+  rmq_producer *producer = carrier->producer;
+  carrier->phase = RMQ_PHASE_ENDED;
+  stop_watching(carrier);
+  rmq_producer_enter(producer);
+  while (!rmq_link_alone(&carrier->members)) {
+    rmq_send *member = first_member(carrier);
+    inherit_failure(member);
+    inherit_attempt(member);
+    remove_member(member);
+    member->pauses = carrier->pauses;
+    rmq_send_forget_chosen(member);
+    rmq_send_go_on(member, false);
   }
-  return walk;
+  give_carrier_back(carrier);
+  rmq_producer_leave(producer);
 }
 
-/* A member's part of a result. */
-static rmq_completion part_of(const rmq_send *member, const rmq_completion *all, size_t place,
-                              ids *walk, rmq_send_reply *reply) {
+static void complete_stored(rmq_send *member, const rmq_completion *all, replies *walk) {
   rmq_completion own = *all;
+  rmq_send_reply reply;
   own.msg_id = rmq_slice_make(member->msg_id, member->msg_id_len);
   own.elapsed_us = rmq_send_elapsed_us(member);
   own.index = member->index;
   if (all->reply) {
-    *reply = *all->reply;
-    reply->msg_id = id_at(walk, place);
-    reply->transaction_id = rmq_slice_make(NULL, 0); /* the batch's, if any: no message has it */
-    reply->queue_offset += (int64_t)place;
-    own.reply = reply;
+    reply = reply_at(walk, member->place);
+    own.reply = &reply;
   }
-  return own;
-}
-
-rmq_completion rmq_carrier_kept_completion(const rmq_send *send, rmq_send_reply *reply) {
-  if (!send->carrier) return rmq_send_kept_completion(send);
-  rmq_completion all = rmq_send_kept_completion(send->carrier);
-  ids walk = walk_ids(&all);
-  return part_of(send, &all, send->kept_place, &walk, reply);
-}
-
-static void complete_stored(rmq_send *member, const rmq_completion *all, size_t place, ids *walk) {
-  rmq_send_reply reply;
-  rmq_completion own = part_of(member, all, place, walk, &reply);
   rmq_send_complete(member, &own);
 }
 
@@ -233,17 +331,21 @@ static void complete_failed(rmq_send *member, const rmq_failure *failure) {
 
 void rmq_carrier_complete(rmq_send *carrier, const rmq_completion *completion) {
   rmq_producer *producer = carrier->producer;
-  bool kept = completion->reply == &carrier->kept;
-  ids walk = walk_ids(completion);
+  replies walk = {.all = NULL};
+  if (completion->reply) walk = replies_of(completion->reply);
   carrier->phase = RMQ_PHASE_ENDED;
+  stop_watching(carrier);
   rmq_producer_enter(producer);
   while (!rmq_link_alone(&carrier->members)) {
-    rmq_send *member = member_of(carrier->members.next);
+    rmq_send *member = first_member(carrier);
+    inherit_attempt(member);
     remove_member(member);
     if (completion->failure) {
       complete_failed(member, completion->failure);
+    } else if (completion->reply == &carrier->kept) {
+      rmq_send_end_with_kept(member);
     } else {
-      complete_stored(member, completion, kept ? member->kept_place : member->place, &walk);
+      complete_stored(member, completion, &walk);
     }
   }
   give_carrier_back(carrier);

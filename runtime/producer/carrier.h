@@ -15,18 +15,18 @@ rmq_send *rmq_carrier_make(rmq_producer *producer, bool wait);
 /* Puts a send at the end of the members; none is added after the first attempt. */
 void rmq_carrier_add(rmq_send *carrier, rmq_send *member);
 
+/* The members have budgets of their own: lets each end when its is over, in whatever phase. */
+void rmq_carrier_watch_budgets(rmq_send *carrier);
+void rmq_carrier_expired(rmq_timer *timer); /* of `expiry` */
+
+/* True when the members chose their queue by selectors, which are to be asked again; lets them go
+ * on by themselves then, from where the carrier is. */
+bool rmq_carrier_dissolves(const rmq_send *carrier);
+void rmq_carrier_dissolve(rmq_send *carrier);
+
 /* Takes a member out that ends by itself. It gets a copy of what became of the attempts so far. The
  * last one takes the carrier with it. */
 void rmq_carrier_lose(rmq_send *member);
-
-/* Asks the hooks for each member before an attempt; those that may not go end, and are not in it.
- * False when none is left, and the carrier with them; or when the process has forked and all are
- * gone. */
-bool rmq_carrier_ask_hooks(rmq_send *carrier);
-
-/* How a send, alone or a member, would end with the result that was put aside. `reply` is written, and
- * part of it. */
-rmq_completion rmq_carrier_kept_completion(const rmq_send *send, rmq_send_reply *reply);
 
 /* Appends the request of an attempt. `header` is the carrier's. */
 void rmq_carrier_encode(rmq_send *carrier, rmq_buf *out, int32_t opaque, int32_t flag,
@@ -36,8 +36,12 @@ void rmq_carrier_encode(rmq_send *carrier, rmq_buf *out, int32_t opaque, int32_t
  * as there are members, or by one for all (a topic whose queues store whole batches). */
 bool rmq_carrier_fits(const rmq_send *carrier, const rmq_send_reply *reply);
 
-/* The carrier's result is put aside: the members' places in it, too. */
-void rmq_carrier_keep_places(rmq_send *carrier);
+/* Puts a result aside for each member, as rmq_send_keep does. */
+void rmq_carrier_keep(rmq_send *carrier, rmq_send_status status, const rmq_send_reply *reply);
+
+/* Asks the hooks about the attempt that is to be made, for each member, and counts it. A member that is
+ * refused leaves. False when the attempt is not made. */
+bool rmq_carrier_ask_hooks(rmq_send *carrier);
 
 /* Completes all members; the carrier goes back to the pool. */
 void rmq_carrier_complete(rmq_send *carrier, const rmq_completion *completion);

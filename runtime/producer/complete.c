@@ -99,6 +99,7 @@ rmq_completion rmq_send_kept_completion(const rmq_send *send) {
       .reply = &send->kept,
       .attempts = send->attempts,
       .elapsed_us = rmq_send_elapsed_us(send),
+      .index = send->index,
   };
 }
 

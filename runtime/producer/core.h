@@ -3,6 +3,7 @@
 
 #include "net/transport.h"
 #include "producer/check.h"
+#include "producer/gather.h"
 #include "producer/hook.h"
 #include "producer/pack.h"
 #include "producer/policy.h"
@@ -15,13 +16,14 @@
 /* What the files of this room share: the producer and one send. */
 
 typedef enum rmq_phase {
-  RMQ_PHASE_ROOM,    /* waits until fewer sends are under way; `timer` ends it */
-  RMQ_PHASE_ROUTE,   /* waits for the topic's route */
-  RMQ_PHASE_ATTEMPT, /* `request` is with the transport */
-  RMQ_PHASE_PAUSE,   /* `timer` starts the next attempt */
-  RMQ_PHASE_CARRIED, /* its carrier makes the attempts */
-  RMQ_PHASE_DOOMED,  /* `timer` ends it with its failure: it failed where it must not end */
-  RMQ_PHASE_ENDED    /* completed, or in the pool */
+  RMQ_PHASE_ROOM,     /* waits until fewer sends are under way; `timer` ends it */
+  RMQ_PHASE_ROUTE,    /* waits for the topic's route */
+  RMQ_PHASE_ATTEMPT,  /* `request` is with the transport */
+  RMQ_PHASE_PAUSE,    /* `timer` starts the next attempt */
+  RMQ_PHASE_GATHERED, /* waits in a group for others that go the same way */
+  RMQ_PHASE_CARRIED,  /* its carrier makes the attempts */
+  RMQ_PHASE_DOOMED,   /* `timer` ends it with its failure: it failed where it must not end */
+  RMQ_PHASE_ENDED     /* completed, or in the pool */
 } rmq_phase;
 
 /* One send from its start to its completion. Taken from the producer's pool and given back, with
@@ -54,7 +56,9 @@ typedef struct rmq_send {
   int32_t reconsume_times;     /* 0 unless the topic is a %RETRY% one */
   int32_t max_reconsume_times; /* -1: not said */
   bool oneway;
-  bool own;               /* the producer's own: no hook, counter, limit or flush knows of it */
+  bool own; /* the producer's own: no hook, counter, limit or flush knows of it */
+  bool wait;
+  bool gathers;           /* it may be gathered, and has not been yet */
   bool carries;           /* it makes the attempts for `members`, and has no message of its own */
   uint8_t mode;           /* an rmq_mode */
   uint8_t generation;     /* how many hooks stand between this send and the script */
@@ -94,11 +98,12 @@ typedef struct rmq_send {
   rmq_link member;          /* in its carrier's `members` */
   size_t index;             /* its position among the messages of one call, from 0 */
   size_t place;             /* its position in the batch of the last attempt */
-  size_t kept_place;        /* its position in the batch whose result is kept */
   rmq_link members;         /* of a carrier, in the order in which they are sent */
   size_t n_members;
   size_t member_bytes;    /* the lengths of their bodies */
   size_t n_encoded;       /* how many there were in the last attempt */
+  rmq_timer expiry;       /* the first one's time is over before the carrier's */
+  rmq_group *group;       /* that it is gathered in, or under way for; NULL: none */
   int kept_attempt;       /* the number of the attempt that brought it */
   int32_t tried_queue_id; /* of the attempt that failed last */
   void *hook_state;       /* the hooks' own */
@@ -146,6 +151,7 @@ struct rmq_producer {
   rmq_send *entering;  /* the send that rmq_producer_admit lets begin, while it has not ended */
 
   rmq_trace *trace; /* NULL: off */
+  rmq_gathers gathers;
 
   rmq_timer detector; /* its next round */
   rmq_link probes;    /* its questions under way */
@@ -181,6 +187,7 @@ int rmq_send_check_queue(rmq_producer *producer, const rmq_send_options *options
 int rmq_send_write_properties(rmq_send *send, const rmq_message *message);
 void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_options *options,
                      rmq_send_done *done, void *arg);
+void rmq_send_reset_attempts(rmq_send *send);
 void rmq_send_enlist(rmq_send *send); /* it is under way from now on */
 /* Starts a send of the producer's own, also while it is shutting down. It takes no room, and has no
  * part in counters and flushes. Otherwise like rmq_producer_send. */
@@ -233,6 +240,9 @@ int rmq_hooks_check_generation(rmq_producer *producer, rmq_slice topic);
 /* attempt.c: makes the next attempt, or the pause before it, or ends the send. `rested`: the pause
  * has been made. */
 void rmq_send_go_on(rmq_send *send, bool rested);
+/* Ends the send because its time is over; lets it end so in a later event. */
+void rmq_send_end_late(rmq_send *send);
+void rmq_send_doom_late(rmq_send *send);
 /* Starts an attempt at the broker and queue that are chosen. `another_broker`: there is one that could take
  * the next attempt, so this one does not get all of the time that is left. */
 void rmq_send_attempt(rmq_send *send, rmq_mono now, bool another_broker);
@@ -243,6 +253,12 @@ bool rmq_send_has_tried(const rmq_send *send, const char *broker);
 
 /* outcome.c: what the transport calls at the end of each attempt. */
 void rmq_send_attempt_done(rmq_request *request, const rmq_outcome *outcome);
+/* Puts a result aside whose texts are in the transport's buffers. */
+void rmq_send_keep(rmq_send *send, rmq_slice broker, rmq_send_status status,
+                   const rmq_send_reply *reply);
+/* True when an attempt may have reached a broker. While none has, another queue may be chosen. */
+bool rmq_send_was_written(const rmq_send *send);
+void rmq_send_forget_chosen(rmq_send *send);
 
 /* choose.c: lets a send fail, with its failure, in a later event: a send never ends from inside the
  * call that starts it. */

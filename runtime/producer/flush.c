@@ -58,6 +58,7 @@ static void time_over(rmq_timer *timer) { end(rmq_link_owner(timer, flush, timer
 void rmq_producer_flush(rmq_producer *producer, int64_t timeout_ms, rmq_flush_done *done,
                         void *arg) {
   if (!producer->transport) return; /* in a forked child nothing completes */
+  rmq_gather_release_all(producer);
   flush *waiter = rmq_alloc_zero(1, sizeof *waiter);
   waiter->producer = producer;
   waiter->up_to = producer->numbers;

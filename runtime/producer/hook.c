@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "producer/carrier.h"
 #include "producer/core.h"
 #include "producer/message.h"
 
@@ -113,10 +112,6 @@ static unsigned enter(rmq_send *send) {
 /* The failure of a hook becomes the send's, whose tries stay. */
 static void take_over(rmq_send *send, rmq_failure *why) {
   rmq_failure *failure = &send->failure;
-  if (send->carrier) {
-    rmq_failure_clear(failure);
-    rmq_failure_copy(failure, &send->carrier->failure);
-  }
   rmq_failure_set(failure, why->kind, why->code, "%s", "");
   rmq_slice text = rmq_buf_slice(&why->message);
   rmq_buf_bytes(&failure->message, text.ptr, text.len);
@@ -154,24 +149,20 @@ static int check_forbidden(rmq_send *send) {
 static int tell_retry(rmq_send *send) {
   rmq_producer *producer = send->producer;
   if (send->attempts == 0 || !producer->hooks || !producer->hooks->after) return 0;
-  rmq_send *maker = rmq_send_maker(send);
-  rmq_failure *failure = &maker->failure;
+  rmq_failure *failure = &send->failure;
   const rmq_try *last = &failure->tries[failure->n_tries - 1];
   rmq_hook_attempt attempt = describe(send);
   attempt.broker = rmq_slice_text(last->broker);
   attempt.addr = rmq_slice_text(last->addr);
-  attempt.queue_id = maker->tried_queue_id;
+  attempt.queue_id = send->tried_queue_id;
   attempt.elapsed_us = last->elapsed_us;
   attempt.will_retry = true;
   rmq_completion completion;
-  rmq_send_reply reply;
-  if (maker->has_kept && maker->kept_attempt == send->attempts) {
-    completion = rmq_carrier_kept_completion(send, &reply);
+  if (send->has_kept && send->kept_attempt == send->attempts) {
+    completion = rmq_send_kept_completion(send);
   } else {
     rmq_failure_conclude(failure, attempt.topic, rmq_send_elapsed_us(send));
-    completion = rmq_send_failed_completion(maker);
-    completion.msg_id = attempt.msg_id;
-    completion.index = send->index;
+    completion = rmq_send_failed_completion(send);
   }
   attempt.completion = &completion;
   rmq_failure why;
@@ -200,8 +191,8 @@ static int call_before(rmq_send *send) {
 
 int rmq_hooks_attempt(rmq_send *send) {
   rmq_producer *producer = send->producer;
-  /* Nothing is to be withdrawn while somebody else decides. */
-  rmq_send_maker(send)->phase = RMQ_PHASE_PAUSE;
+  /* Nothing is to be withdrawn while somebody else decides. A member stays with its carrier. */
+  if (!send->carrier) send->phase = RMQ_PHASE_PAUSE;
   int status = check_forbidden(send);
   if (!producer->transport) return RMQ_ESTATE;
   if (status < 0) return status;

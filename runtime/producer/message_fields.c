@@ -182,3 +182,19 @@ int rmq_message_retry_counts(const rmq_message *message, int32_t *reconsumed, in
   }
   return 0;
 }
+
+/* ---- Batches ---- */
+
+const char *rmq_message_own_kind(const rmq_message *message) {
+  static const char *const properties[] = {"TRAN_MSG", "PGROUP", "CORRELATION_ID", "MSG_TYPE"};
+  if (message->delay_kind != RMQ_DELAY_NONE) return "it has a delay";
+  if (message->n_lmq > 0) return "it is for light queues";
+  if (goes_to_retry_topic(message)) return "it goes to a %RETRY% topic";
+  for (size_t i = 0; i < message->n_system; i++) {
+    for (size_t k = 0; k < sizeof properties / sizeof properties[0]; k++) {
+      if (!rmq_slice_is(message->system[i].name, properties[k])) continue;
+      return "it is part of a transaction, a request or a reply";
+    }
+  }
+  return message->sys_flag != 0 ? "it has a system flag" : NULL;
+}

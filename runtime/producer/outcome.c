@@ -16,12 +16,15 @@ static void note_try(rmq_send *send, rmq_kind kind, int32_t code, bool written, 
   send->tried_queue_id = send->queue_id;
 }
 
-/* While no attempt has written anything, another queue may be chosen. */
-static void forget_chosen(rmq_send *send) {
-  if (!send->chosen) return;
+bool rmq_send_was_written(const rmq_send *send) {
   for (int i = 0; i < send->failure.n_tries; i++) {
-    if (send->failure.tries[i].written) return;
+    if (send->failure.tries[i].written) return true;
   }
+  return false;
+}
+
+void rmq_send_forget_chosen(rmq_send *send) {
+  if (!send->chosen || rmq_send_was_written(send)) return;
   send->chosen = false;
   rmq_buf_clear(&send->given);
 }
@@ -33,8 +36,10 @@ static void try_again_or_end(rmq_send *send, const rmq_attempt_end *end) {
       &send->producer->log, RMQ_LOG_DEBUG, "attempt %d to send to topic \"%s\" on %s: %s; %s",
       send->attempts, send->topic->name, send->broker,
       send->failure.tries[send->failure.n_tries - 1].message, again ? "trying again" : "giving up");
-  if (again) {
-    forget_chosen(send);
+  if (again && send->carries && rmq_carrier_dissolves(send)) {
+    rmq_carrier_dissolve(send);
+  } else if (again) {
+    rmq_send_forget_chosen(send);
     rmq_send_go_on(send, false);
   } else {
     rmq_send_end_failed(send);
@@ -146,9 +151,8 @@ static rmq_slice keep_text(rmq_buf *out, rmq_slice text) {
   return rmq_slice_make(at, text.len);
 }
 
-/* Puts a result aside whose texts are in the transport's buffers. */
-static void keep_result(rmq_send *send, rmq_send_status status, const rmq_send_reply *reply) {
-  rmq_slice broker = rmq_slice_text(send->broker);
+void rmq_send_keep(rmq_send *send, rmq_slice broker, rmq_send_status status,
+                   const rmq_send_reply *reply) {
   rmq_buf *texts = &send->kept_texts;
   rmq_buf_clear(texts);
   /* All of it at once: what is kept must not move. */
@@ -166,7 +170,6 @@ static void keep_result(rmq_send *send, rmq_send_status status, const rmq_send_r
   send->kept_status = status;
   send->kept_attempt = send->attempts;
   send->has_kept = true;
-  if (send->carries) rmq_carrier_keep_places(send);
 }
 
 /* True when another broker shall be asked to do better than "stored, but". */
@@ -191,7 +194,8 @@ static void stored(rmq_send *send, rmq_send_status status, const rmq_header *hea
     rmq_send_end_with_success(send, status, &reply);
     return;
   }
-  keep_result(send, status, &reply);
+  rmq_send_keep(send, rmq_slice_text(send->broker), status, &reply);
+  if (send->carries) rmq_carrier_keep(send, status, &reply);
   note_try(send, RMQ_KIND_BROKER, header->code, true, rmq_send_status_name(status));
   rmq_send_go_on(send, false);
 }

@@ -29,6 +29,8 @@ static void on_connected(void *owner, const char *addr) {
   if (producer->routes) rmq_routes_connected(producer->routes, addr);
 }
 
+static void on_turn_end(void *owner) { rmq_gather_turn(owner); }
+
 static void start_transport(rmq_producer *producer) {
   const rmq_settings *settings = &producer->settings;
   producer->transport =
@@ -39,6 +41,7 @@ static void start_transport(rmq_producer *producer) {
                                                 .idle_timeout_ms = settings->channel_max_idle_time,
                                                 .connected = on_connected,
                                                 .received = rmq_producer_received,
+                                                .turn_ends = on_turn_end,
                                                 .owner = producer});
 }
 
@@ -128,6 +131,7 @@ rmq_producer *rmq_producer_new(const rmq_settings *settings, rmq_io *io, const r
   init_lists(producer);
   rmq_producer_init_end(producer);
   rmq_producer_init_checks(producer);
+  rmq_gather_init(producer);
   start_faults(producer);
   start_transport(producer);
   start_routes(producer);
@@ -154,6 +158,7 @@ static void tear_down(rmq_producer *producer) {
   producer->stats.trace_pending = 0;
   rmq_trace_free(producer->trace);
   producer->trace = NULL;
+  rmq_gather_free(producer);
   rmq_producer_drop_queries(producer);
   rmq_producer_drop_calls(producer);
   rmq_producer_drop_admins(producer);
@@ -233,6 +238,7 @@ const rmq_failure *rmq_producer_failure(const rmq_producer *producer) { return &
 rmq_producer_stats rmq_producer_stats_of(const rmq_producer *producer) {
   rmq_producer_stats stats = producer->stats;
   stats.transactions = rmq_transactions_unfinished(producer, UINT64_MAX);
+  stats.gathered = producer->gathers.n;
   return stats;
 }
 

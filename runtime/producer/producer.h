@@ -213,6 +213,8 @@ void rmq_producer_forked(rmq_producer *producer);
 
 typedef struct rmq_producer_stats {
   uint64_t sent, acknowledged, failed, retried, oneway_failed;
+  uint64_t batches;         /* attempts that were batches */
+  size_t gathered;          /* now: sends under way that wait to leave in a batch */
   size_t inflight, waiting; /* now: sends under way, sends waiting for room */
   size_t inflight_bytes;
   /* Records of message trace: stored, lost, and neither yet. */

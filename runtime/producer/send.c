@@ -29,6 +29,7 @@ rmq_send *rmq_send_take(rmq_producer *producer) {
   rmq_link_init(&send->room);
   rmq_link_init(&send->member);
   rmq_link_init(&send->members);
+  rmq_timer_init(&send->expiry, rmq_carrier_expired);
   rmq_timer_init(&send->timer, timer_due);
   rmq_failure_init(&send->failure);
   rmq_send_init_attempt(send);
@@ -55,6 +56,7 @@ void rmq_send_give_back(rmq_send *send) {
   rmq_producer *producer = send->producer;
   if (producer->entering == send) producer->entering = NULL;
   if (send->fault) rmq_send_hold_fault(send, NULL);
+  if (send->group) rmq_gather_landed(send);
   rmq_publish_unref(send->publish);
   send->publish = NULL;
   /* Without routes (freed, or forked) the topic is gone. */
@@ -67,7 +69,7 @@ void rmq_send_give_back(rmq_send *send) {
   if (send->change.properties || send->change.body) rmq_send_forget_change(send);
   if (send->pack.bytes.data) rmq_pack_clear(&send->pack);
   if (send->has_kept) rmq_buf_free(&send->kept_texts);
-  send->has_kept = send->carries = send->own = false;
+  send->has_kept = send->carries = send->gathers = send->own = false;
   send->hook_state = NULL;
   if (failure_is_used(&send->failure)) rmq_failure_clear(&send->failure);
   if (producer->pooled >= (size_t)producer->settings.max_inflight) {
@@ -103,6 +105,9 @@ void rmq_send_withdraw(rmq_send *send) {
     case RMQ_PHASE_ROOM:
       rmq_send_stop_waiting(send);
       rmq_send_enter_room(send); /* what completes leaves the room */
+      break;
+    case RMQ_PHASE_GATHERED:
+      rmq_gather_lose(send);
       break;
     case RMQ_PHASE_CARRIED:
       rmq_carrier_lose(send);
@@ -163,6 +168,12 @@ static int retries_of(const rmq_settings *settings, rmq_mode mode) {
                                       : settings->retry_times_when_send_failed);
 }
 
+void rmq_send_reset_attempts(rmq_send *send) {
+  send->attempts = send->pauses = 0;
+  send->asked_anew = send->encoded = send->chosen = send->came_back = false;
+  send->broker = send->addr = NULL;
+}
+
 void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_options *options,
                      rmq_send_done *done, void *arg) {
   rmq_producer *producer = send->producer;
@@ -192,9 +203,8 @@ void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_
     rmq_buf_u8(&send->given, 0);
   }
   send->index = 0;
-  send->attempts = send->pauses = 0;
-  send->asked_anew = send->encoded = send->chosen = send->came_back = false;
-  send->broker = send->addr = NULL;
+  send->wait = message->wait;
+  rmq_send_reset_attempts(send);
 }
 
 void rmq_send_enlist(rmq_send *send) {
@@ -232,6 +242,7 @@ int rmq_producer_send(rmq_producer *producer, const rmq_message *message,
     return status;
   }
   rmq_send_set_up(send, message, options, done, arg);
+  send->gathers = rmq_gather_wants(producer, message);
   rmq_send_enlist(send);
   rmq_send_begin(send, room);
   return 0;

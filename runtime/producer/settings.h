@@ -32,6 +32,10 @@ typedef struct rmq_settings {
   int64_t max_message_size;
   int64_t max_inflight;
   int64_t max_inflight_bytes;
+  bool auto_batch;
+  int64_t batch_max_delay;
+  int64_t batch_max_bytes;
+  int64_t batch_total_bytes;
   int64_t flush_timeout;
   int64_t connect_timeout;
   int64_t poll_name_server_interval;

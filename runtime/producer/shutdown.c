@@ -60,10 +60,9 @@ static void fail_own(rmq_producer *producer) {
 static void fail_the_rest(rmq_producer *producer) {
   while (producer->transport && !rmq_link_alone(&producer->active)) {
     rmq_send *send = rmq_link_owner(producer->active.next, rmq_send, link);
-    rmq_send *maker = rmq_send_maker(send);
-    if (maker->has_kept) {
-      rmq_send_withdraw(maker);
-      rmq_send_end_with_kept(maker);
+    if (send->has_kept) {
+      rmq_send_withdraw(send);
+      rmq_send_end_with_kept(send);
       continue;
     }
     producer->undelivered++;
@@ -121,6 +120,7 @@ void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush
   waiter->arg = arg;
   rmq_link_append(&producer->enders, &waiter->link);
   if (producer->state == RMQ_STATE_RUNNING) {
+    rmq_gather_release_all(producer);
     producer->state = RMQ_STATE_DRAINING;
     rmq_producer_drop_waiting_checks(producer);
     step(producer, is_idle(producer) ? 0 : timeout_ms);

@@ -420,6 +420,8 @@ static int producer_stats(lua_State *L) {
   set_count(L, "failed", stats.failed);
   set_count(L, "retried", stats.retried);
   set_count(L, "oneway_failed", stats.oneway_failed);
+  set_count(L, "batches", stats.batches);
+  set_count(L, "gathered", stats.gathered);
   set_count(L, "inflight", stats.inflight);
   set_count(L, "waiting", stats.waiting);
   set_count(L, "inflight_bytes", stats.inflight_bytes);
