@@ -26,6 +26,14 @@ describe("the option --mock", function()
     assert.matches("broker%-b\n", ended.stdout)
   end)
 
+  it("is never a way to a real RocketMQ", function()
+    local refused = child.run { "--mock=proxy='127.0.0.1:9876'", "-e", "print(1)" }
+    assert.equal(2, refused.code)
+    assert.equal("", refused.stdout)
+    assert.matches("%-%-mock: 'proxy' would send to a real RocketMQ; rmqlua mock %-%-proxy",
+      refused.stderr)
+  end)
+
   it("does not keep the process from ending", function()
     assert.equal(0, ended.code)
   end)

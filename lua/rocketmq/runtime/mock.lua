@@ -8,6 +8,9 @@ local read_table = require "rocketmq.command.table"
 return function(spec)
   local given = { brokers = 2, keep = 0 }
   for name, value in pairs(spec and read_table("--mock", spec) or {}) do given[name] = value end
+  if given.proxy then
+    error("'proxy' would send to a real RocketMQ; rmqlua mock --proxy does that", 0)
+  end
   local mock = new_mock(given)
   local brokers = 0
   for _ in pairs(mock.brokers) do brokers = brokers + 1 end
