@@ -1,3 +1,4 @@
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -43,6 +44,9 @@ public final class SendRandom {
       System.err.println("usage: SendRandom NAMESRV TOPIC sync|async|oneway|batch COUNT SEED");
       System.exit(2);
     }
+    // The old client logs to stdout, which is for our lines.
+    PrintStream out = System.out;
+    System.setOut(System.err);
     DefaultMQProducer producer = new DefaultMQProducer("java-" + args[2]);
     producer.setNamesrvAddr(args[0]);
     producer.setInstanceName("java-" + ProcessHandle.current().pid());
@@ -53,14 +57,14 @@ public final class SendRandom {
       SendRandom sender = new SendRandom(args[1], Long.parseLong(args[4]));
       List<Message> messages = sender.make(Integer.parseInt(args[3]));
       sender.send(producer, args[2], messages);
-      sender.print(messages);
+      sender.print(messages, out);
       producer.shutdown();
     } catch (Exception e) {
       System.err.println("SendRandom " + String.join(" ", args) + ": " + e);
       status = 1;
     }
     // The client's own threads would keep the process alive for seconds, and they have nothing left to do.
-    System.out.flush();
+    out.flush();
     Runtime.getRuntime().halt(status);
   }
 
@@ -172,7 +176,7 @@ public final class SendRandom {
     return text.toString();
   }
 
-  private void print(List<Message> messages) {
+  private void print(List<Message> messages, PrintStream out) {
     StringBuilder lines = new StringBuilder();
     for (Message message : messages) {
       SendResult result = results.get(message);
@@ -194,7 +198,7 @@ public final class SendRandom {
       fields.add(String.join(",", properties));
       lines.append(String.join("\t", fields)).append('\n');
     }
-    System.out.print(lines);
+    out.print(lines);
   }
 
   private static String base64(String text) {
