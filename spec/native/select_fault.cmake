@@ -1,3 +1,4 @@
+rmq_native_test(select_hash LIBS rmq_select)
 rmq_native_test(select_rules LIBS rmq_select)
 rmq_native_test(select_fault LIBS rmq_select)
 rmq_native_test(select_model LIBS rmq_select)
