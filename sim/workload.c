@@ -134,7 +134,8 @@ static void choose_queue(sim_workload *workload, sim_send *send) {
 
 /* A selector: some queue of the route, or, now and then, none. Asking again is right only while no
  * broker has got the message. */
-static int choose_for(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why) {
+static int choose_for(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
+                      rmq_failure *why) {
   sim_send *send = arg;
   sim_workload *workload = send->owner;
   sim_cluster *cluster = workload->cluster;
@@ -153,7 +154,7 @@ static int choose_for(void *arg, const rmq_choice *choice, rmq_queue_ref *queue,
   const rmq_publish_queue *place =
       &publish->queues[sim_random_between(random, 0, (int64_t)publish->n_queues - 1)];
   const char *broker = publish->brokers[place->broker].name;
-  *queue = (rmq_queue_ref){rmq_slice_text(broker), place->id};
+  *queue = place;
   send->options.queue_id = place->id;
   for (int i = 0; i < cluster->n_brokers; i++) {
     if (strcmp(cluster->brokers[i].name, broker) == 0) send->given_broker = i;

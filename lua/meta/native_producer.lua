@@ -22,7 +22,7 @@ function native.new(settings) end
 ---@alias rocketmq.Sender fun(body?: string, topic?: string, message: table, tags?: string,
 ---  keys?: string|string[], properties?: table<string, string>, flag?: integer, wait?: boolean,
 ---  options?: table, timeout?: number, attempt_timeout?: number, retries?: integer,
----  queue?: rocketmq.Queue|table, selector?: rocketmq.Selector, arg?: any): boolean, rocketmq.Pending
+---  queue?: rocketmq.Queue|table, selector?: rocketmq.Selector|string, arg?: any): boolean, rocketmq.Pending
 
 --- The function that sends with this producer. `message` and `options` are the tables that the
 --- other arguments came from; they are looked through for unknown names now and then.
@@ -155,6 +155,13 @@ function native.end_check(handle, id, state, remark, complaint) end
 ---@return any value
 ---@return rocketmq.Error? err
 function native.take(ok, pending) end
+
+--- The selector for sends that name neither a queue nor a selector.
+---@param handle rocketmq.Handle
+---@param selector? rocketmq.Selector|string
+---@return true? ok
+---@return string? why it is none
+function native.set_selector(handle, selector) end
 
 ---@param handle rocketmq.Handle
 ---@return table<string, string|number|boolean>

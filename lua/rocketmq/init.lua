@@ -5,6 +5,7 @@
 ---@field mock fun(given?: table): rocketmq.Mock a cluster in this process, for trying scripts
 ---@field hook rocketmq.hook hooks that are ready to use
 ---@field transaction_producer fun(settings: table): rocketmq.TransactionProducer
+---@field selector rocketmq.selector ready-made selectors
 ---@field load_selector fun(path: string): string?, rocketmq.Error? as --selector: gives its name
 ---@field load_hook fun(path: string): string?, rocketmq.Error? as --hook: gives its name
 ---@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
@@ -26,6 +27,7 @@ rocketmq.on_error = task.on_error
 local later = {
   mock = { "rocketmq.mock" },
   hook = { "rocketmq.hook" },
+  selector = { "rocketmq.selector" },
   transaction_producer = { "rocketmq.transaction", "new" },
   load_selector = { "rocketmq.plugins", "load_selector" },
   load_hook = { "rocketmq.plugins", "load_hook" },

@@ -53,13 +53,14 @@ Producer.__index = Producer
 ---@field attempt_timeout? number milliseconds for one attempt
 ---@field retries? integer how many attempts may follow the first; default: the producer's `retries`
 ---@field queue? rocketmq.Queue|{broker: string, id: integer} send to this queue and no other
----@field selector? rocketmq.Selector chooses the queue
+---@field selector? rocketmq.Selector|string chooses the queue, in place of the producer's `selector`
 ---@field arg? any handed to the selector
 
 --- Chooses a queue: it is called once the topic's queues are known, mostly from inside the send, and
 --- gives one of them or its number. It is called again only for an attempt after one of which
 --- nothing was written; otherwise a message with a selector goes to the chosen queue or nowhere. It
---- must not wait or yield; an error in it fails the one send.
+--- must not wait or yield; an error in it fails the one send. It may sort or cut the list of
+--- queues, the next one is given a whole one. docs/selectors.md has more.
 ---@alias rocketmq.Selector fun(queues: rocketmq.Queue[], message: rocketmq.Message, arg: any,
 ---  ctx: rocketmq.SelectorContext): rocketmq.Queue|{broker: string, id: integer}|integer
 
@@ -68,6 +69,8 @@ Producer.__index = Producer
 ---@field attempt integer the attempt that is to be made, from 1
 ---@field last_broker? string the broker that failed the attempt before
 ---@field available fun(queue: rocketmq.Queue): boolean false when there is reason to avoid it now
+---@field failures fun(queue: rocketmq.Queue): integer attempts at its broker that have failed so far
+---@field best fun(queues: rocketmq.Queue[]): integer which of them the producer itself would choose
 
 --- A queue of a topic on a broker. Two are equal when their parts are; as a text it reads
 --- `Orders@broker-a#3`.
@@ -184,11 +187,9 @@ local function send_later(send, message, options, callback)
     if type(options) ~= "table" then
       error("the send's options must be a table, not " .. type(options), 2)
     end
-    local selector, shown = options.selector, message
-    if selector ~= nil then shown = copy_of(message) end
-    return accepted(send(message.body, message.topic, shown, tags, keys, properties, flag, wait,
+    return accepted(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
       more, options, options.timeout, options.attempt_timeout, options.retries, options.queue,
-      selector, options.arg, callback))
+      options.selector, options.arg, callback))
   end
   if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil
     and not more then
@@ -290,11 +291,9 @@ local function send_batch(self, method, finish, messages, options, callback)
   local send, shown = batch["send" .. method], messages[1]
   local topic = shown and shown.topic
   if options == nil then return finish(send(bodies, topic, shown, draft, split, callback)) end
-  local selector = options.selector
-  if selector ~= nil and method ~= "" then shown = copy_of(shown) end
   return finish(send(bodies, topic, shown, draft, split, callback, nil, nil, nil, options,
-    options.timeout, options.attempt_timeout, options.retries, options.queue, selector,
-    options.arg))
+    options.timeout, options.attempt_timeout, options.retries, options.queue,
+    options.selector, options.arg))
 end
 
 --- Besides those of a send.
@@ -515,6 +514,16 @@ end
 -- Runs as a task, for each callback.
 local function call_back(callback, ok, pending) return callback(take(ok, pending)) end
 
+-- C reads settings that are texts, numbers and booleans; a selector may be a function.
+local function without_function(settings)
+  local selector = settings.selector
+  if type(selector) ~= "function" and type(selector) ~= "table" then return settings end
+  local copy = {}
+  for name, value in pairs(settings) do copy[name] = value end
+  copy.selector = nil
+  return copy
+end
+
 --- Makes a producer for a constructor of this name, whose caller is `level` above this function.
 ---@param settings table<string, any>
 ---@param name string
@@ -524,8 +533,11 @@ function M.make(settings, name, level)
   if type(settings) ~= "table" then
     error(name .. " takes a table of settings, not " .. type(settings), level)
   end
-  local handle, why = native.new(settings)
+  local selector = settings.selector
+  local handle, why = native.new(without_function(settings))
   if not handle then error(name .. ": " .. why, level) end
+  local ok, wrong = native.set_selector(handle, selector)
+  if not ok then error(name .. ": " .. wrong, level) end
   -- Where speed does not matter every message is looked at for typing errors.
   if package.loaded["rocketmq.mock"] then native.look_at_every_message(handle) end
   local async, oneway = native.later_senders(handle, call_back)

@@ -165,9 +165,9 @@ static int32_t choose_another(const rmq_send *send, rmq_chooser *chooser, rmq_pu
   return queue;
 }
 
-/* The next queue; after failures one of a broker that has not failed this send, if there is one,
- * else of another than the last. */
-static int32_t choose(rmq_send *send, rmq_publish *publish, rmq_mono now) {
+/* After failures it is one of a broker that has not failed this send, if there is one, else of
+ * another than the last. */
+int32_t rmq_send_pick(rmq_send *send, rmq_publish *publish, rmq_mono now) {
   rmq_chooser *chooser = share_of(send)->chooser;
   if (send->failure.n_tries > 0) return choose_another(send, chooser, publish, now);
   return rmq_chooser_pick(chooser, publish, &(rmq_circumstances){.now = now});
@@ -254,6 +254,16 @@ static void pause_first(rmq_send *send, rmq_mono now) {
   rmq_transport_timer(producer->transport, &send->timer, until);
 }
 
+void rmq_send_take_queue(rmq_send *send, rmq_publish *publish, const rmq_publish_queue *queue) {
+  const rmq_publish_broker *broker = &publish->brokers[queue->broker];
+  rmq_publish_ref(publish);
+  rmq_publish_unref(send->publish);
+  send->publish = publish;
+  send->broker = broker->name;
+  send->addr = broker->master;
+  send->queue_id = queue->id;
+}
+
 /* Copies the address behind the broker's name: the table of brokers may lose it during the
  * attempt. */
 static void keep_given_address(rmq_send *send, const char *master) {
@@ -272,14 +282,17 @@ static void hold_given_fault(rmq_send *send, rmq_mono now) {
   rmq_fault_release(fault); /* the send's is enough */
 }
 
+/* Who waits for the topic's route may want the same queue, and came before. */
+static bool is_behind_others(const rmq_send *send) {
+  return send->attempts == 0 && !send->asked_anew && !rmq_link_alone(&send->topic->waiters);
+}
+
 /* To a given queue: its broker's address comes out of any route, and is asked for once when none
  * has it. */
 static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
   const char *broker = (const char *)rmq_buf_head(&send->given);
   const char *master = rmq_routes_master(send->producer->routes, rmq_slice_text(broker));
-  /* Who waits for the topic's route may want the same queue, and came before. */
-  bool behind = send->attempts == 0 && !send->asked_anew && !rmq_link_alone(&send->topic->waiters);
-  if (!master || behind) {
+  if (!master || is_behind_others(send)) {
     if (send->asked_anew) {
       if (send->failure.n_tries > 0) {
         rmq_send_end_failed(send);
@@ -302,6 +315,33 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
   rmq_send_attempt(send, now, false);
 }
 
+/* The route may have changed during the pause, and with it the broker's address. */
+static void renew_address(rmq_send *send) {
+  rmq_publish *publish = send->topic->publish;
+  if (!publish || publish == send->publish) return;
+  int32_t broker = rmq_publish_broker_find(publish, rmq_slice_text(send->broker));
+  if (broker < 0) return;
+  rmq_publish_queue queue = {broker, send->queue_id};
+  rmq_send_take_queue(send, publish, &queue);
+}
+
+/* To the queue that was chosen. */
+static void go_on_chosen(rmq_send *send, rmq_mono now, bool rested) {
+  if (is_behind_others(send)) {
+    send->asked_anew = true;
+    wait_for_route(send);
+    return;
+  }
+  if (rested) {
+    renew_address(send);
+  } else if (rmq_send_has_tried(send, send->broker)) {
+    pause_first(send, now);
+    return;
+  }
+  hold_given_fault(send, now);
+  rmq_send_attempt(send, now, false);
+}
+
 void rmq_send_go_on(rmq_send *send, bool rested) {
   rmq_mono now = rmq_send_now(send);
   if (!rmq_mono_before(now, send->deadline)) {
@@ -310,8 +350,12 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
   }
   bool asks = send->choose && !send->chosen;
   if (send->gathers && !asks && rmq_gather_take(send)) return;
-  if (!asks && rmq_send_has_given_queue(send)) {
-    go_on_given(send, now, rested);
+  if (rmq_send_has_given_queue(send)) {
+    if (send->chosen) {
+      go_on_chosen(send, now, rested);
+    } else {
+      go_on_given(send, now, rested);
+    }
     return;
   }
   if (!rmq_topic_is_ready(send->topic)) {
@@ -320,11 +364,11 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
   }
   if (asks) {
     if (!rmq_send_choose(send)) return;
-    if (!send->gathers || !rmq_gather_take(send)) go_on_given(send, now, rested);
+    if (!send->gathers || !rmq_gather_take(send)) go_on_chosen(send, now, rested);
     return;
   }
   rmq_publish *publish = send->topic->publish;
-  int32_t queue = choose(send, publish, now);
+  int32_t queue = rmq_send_pick(send, publish, now);
   const rmq_publish_broker *broker = &publish->brokers[publish->queues[queue].broker];
   if (rmq_send_has_tried(send, broker->name)) {
     if (send->has_kept) { /* only another broker may do better */
@@ -340,11 +384,7 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
     rmq_send_hold_fault(send,
                         rmq_chooser_fault(share_of(send)->chooser, publish->queues[queue].broker));
   }
-  rmq_publish_unref(send->publish);
-  send->publish = rmq_publish_ref(publish);
-  send->broker = broker->name;
-  send->addr = broker->master;
-  send->queue_id = publish->queues[queue].id;
+  rmq_send_take_queue(send, publish, &publish->queues[queue]);
   rmq_send_attempt(send, now, publish->n_brokers > 1);
 }
 

@@ -63,7 +63,7 @@ static void inherit_attempt(rmq_send *member) {
   if (!member->producer->hooks) return;
   member->queue_id = carrier->queue_id;
   member->tried_queue_id = carrier->tried_queue_id;
-  if (rmq_send_has_given_queue(carrier)) {
+  if (rmq_buf_len(&carrier->given) > 0) {
     inherit_given(member, carrier);
     return;
   }

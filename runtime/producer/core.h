@@ -63,10 +63,11 @@ typedef struct rmq_send {
   uint8_t mode;           /* an rmq_mode */
   uint8_t generation;     /* how many hooks stand between this send and the script */
   rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
+  int64_t key;            /* for `choose` */
   rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
 
   /* The attempt. */
-  bool chosen;     /* `given` is what `choose` said */
+  bool chosen;     /* `broker` and `queue_id` are what `choose` said */
   bool came_back;  /* it was sent to the same broker once more after "go away" */
   bool asked_anew; /* the route was asked for because the given broker was not known */
   bool encoded;    /* the transport has this attempt's bytes */
@@ -211,7 +212,7 @@ static inline rmq_send *rmq_send_maker(rmq_send *send) {
 
 /* True when the message may go to one queue only: given with the call, or chosen by its selector. */
 static inline bool rmq_send_has_given_queue(const rmq_send *send) {
-  return rmq_buf_len(&send->given) > 0;
+  return send->chosen || rmq_buf_len(&send->given) > 0;
 }
 
 /* What the attempt sends: the message's own, or what a hook has made of it. */
@@ -222,6 +223,11 @@ static inline rmq_slice rmq_send_properties(const rmq_send *send) {
 
 static inline rmq_slice rmq_send_body(const rmq_send *send) {
   return send->change.body ? rmq_buf_slice(&send->change.new_body) : send->body;
+}
+
+/* The name of that queue's broker. */
+static inline const char *rmq_send_given_broker(const rmq_send *send) {
+  return send->chosen ? send->broker : (const char *)rmq_buf_head(&send->given);
 }
 
 /* hook.c: what hooks have to say about the attempt to the broker and queue that are chosen; to be
@@ -250,6 +256,12 @@ void rmq_send_drop_kept(void *kept);        /* releases what the sends to one to
 void rmq_send_init_attempt(rmq_send *send); /* once in the life of the struct */
 /* True when an attempt to this broker has failed this send. */
 bool rmq_send_has_tried(const rmq_send *send, const char *broker);
+
+/* The queue that the producer itself chooses next for this send: an index into publish->queues. */
+int32_t rmq_send_pick(rmq_send *send, rmq_publish *publish, rmq_mono now);
+
+/* Makes a queue of a publish the one of the attempts that follow. */
+void rmq_send_take_queue(rmq_send *send, rmq_publish *publish, const rmq_publish_queue *queue);
 
 /* outcome.c: what the transport calls at the end of each attempt. */
 void rmq_send_attempt_done(rmq_request *request, const rmq_outcome *outcome);

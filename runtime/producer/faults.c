@@ -85,6 +85,10 @@ bool rmq_producer_available(const rmq_producer *producer, rmq_slice broker) {
   return rmq_faults_available(producer->faults, broker, rmq_transport_now(producer->transport));
 }
 
+uint64_t rmq_producer_failures(const rmq_producer *producer, rmq_slice broker) {
+  return producer->routes ? rmq_routes_failures(producer->routes, broker) : 0;
+}
+
 bool rmq_producer_next_fault(const rmq_producer *producer, size_t *at, rmq_fault_view *view) {
   if (!producer->transport) return false;
   const rmq_fault *fault = rmq_faults_next(producer->faults, at);

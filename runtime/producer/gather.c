@@ -61,7 +61,7 @@ static void write_key(const rmq_send *send, const rmq_profile *profile, rmq_buf 
   put_text(key, rmq_topic_name(send->topic));
   if (rmq_send_has_given_queue(send)) {
     rmq_buf_u32(key, (uint32_t)send->queue_id);
-    rmq_buf_text(key, (const char *)rmq_buf_head(&send->given));
+    rmq_buf_text(key, rmq_send_given_broker(send));
     return;
   }
   rmq_buf_u32(key, UINT32_MAX); /* no queue has this id */
@@ -265,8 +265,10 @@ static void set_up_carrier(rmq_send *carrier, const rmq_send *first, const rmq_s
   carrier->choose = NULL;
   carrier->admitted = NULL;
   carrier->queue_id = first->queue_id;
-  rmq_slice given = rmq_buf_slice(&first->given);
-  rmq_buf_bytes(&carrier->given, given.ptr, given.len);
+  if (rmq_send_has_given_queue(first)) {
+    rmq_buf_text(&carrier->given, rmq_send_given_broker(first));
+    rmq_buf_u8(&carrier->given, 0);
+  }
   rmq_send_reset_attempts(carrier);
 }
 

@@ -14,6 +14,11 @@ static void note_try(rmq_send *send, rmq_kind kind, int32_t code, bool written, 
                   rmq_slice_text(send->addr), rmq_slice_text(text),
                   rmq_mono_diff_us(rmq_send_now(send), send->attempt_started));
   send->tried_queue_id = send->queue_id;
+  bool speaks_against =
+      kind != RMQ_KIND_BROKER || rmq_policy_retries_code(&send->producer->retry_codes, code);
+  if (speaks_against) {
+    rmq_routes_count_failure(send->producer->routes, rmq_slice_text(send->broker));
+  }
 }
 
 bool rmq_send_was_written(const rmq_send *send) {
@@ -26,7 +31,7 @@ bool rmq_send_was_written(const rmq_send *send) {
 void rmq_send_forget_chosen(rmq_send *send) {
   if (!send->chosen || rmq_send_was_written(send)) return;
   send->chosen = false;
-  rmq_buf_clear(&send->given);
+  rmq_buf_clear(&send->given); /* what a batch gave it to show */
 }
 
 static void try_again_or_end(rmq_send *send, const rmq_attempt_end *end) {

@@ -70,13 +70,26 @@ typedef struct rmq_choice {
   rmq_producer *producer;
   rmq_slice topic;
   const rmq_publish *publish; /* the queues that there are, at least one */
+  int64_t key;                /* of the options */
   int attempt;                /* the one that is to be made, from 1 */
   rmq_slice last_broker;      /* the one that failed the attempt before; empty: none */
+  struct rmq_send *send;      /* the core's */
 } rmq_choice;
 
-/* Chooses a queue: 0 with `queue` set (its broker's name is copied), or negative with `why` set. It
- * may start other sends of the same producer, and must not free it. */
-typedef int rmq_choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why);
+/* Chooses a queue: 0 with `queue` set to one of choice->publish->queues, or negative with `why` set.
+ * It may start other sends of the same producer, and must not free it. */
+typedef int rmq_choose(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
+                       rmq_failure *why);
+
+/* Choosers that are ready. By key: the queue at the place that is the remainder of options.key by
+ * the number of queues, without its sign, as Java's SelectMessageQueueByHash counts; costs the same
+ * whatever their number. Random: each queue as likely as any other, drawn anew for each attempt. */
+rmq_choose rmq_choose_by_key;
+rmq_choose rmq_choose_random;
+
+/* The queue that the producer would take for this send if nobody chose; it takes its turn by that.
+ * Only while a chooser runs. */
+const rmq_publish_queue *rmq_choice_best(const rmq_choice *choice);
 
 /* A send that had to wait has room now; comes at most once, before `done`, and not at all when the
  * send ends without room. */
@@ -95,6 +108,7 @@ typedef struct rmq_send_options {
    * rmq_producer_send; the queue is then a given one. Asked again only after an attempt of which
    * nothing was written. NULL, or when `broker` is given: nobody is asked. */
   rmq_choose *choose;
+  int64_t key;            /* handed to `choose` */
   rmq_admitted *admitted; /* called with the arg of `done`; NULL: nobody wants to know */
 } rmq_send_options;
 
@@ -166,6 +180,10 @@ bool rmq_producer_has_room(const rmq_producer *producer, size_t body_len);
 /* False when there is reason not to send to this broker now: no route names it, or latency_fault
  * avoids it. */
 bool rmq_producer_available(const rmq_producer *producer, rmq_slice broker);
+
+/* How many attempts to send to this broker have failed since a route first named it: those without
+ * an answer, and answers after which another broker is tried. 0 when no route names it. */
+uint64_t rmq_producer_failures(const rmq_producer *producer, rmq_slice broker);
 
 /* How a broker has done lately, as far as latency_fault notes it. */
 typedef struct rmq_fault_view {

@@ -16,25 +16,15 @@ typedef struct query {
   void *arg;
 } query;
 
-static int compare(const void *a, const void *b) {
-  const rmq_publish_queue *x = a, *y = b;
-  if (x->broker != y->broker) return x->broker < y->broker ? -1 : 1;
-  return (x->id > y->id) - (x->id < y->id);
-}
-
-/* The queues in the order of brokers and ids, which an order conf may have changed; brokers are
- * sorted by name. */
+/* The queues in the order of brokers and ids. */
 static rmq_queue_ref *sorted(const rmq_publish *publish) {
   size_t n = publish->n_queues;
-  rmq_publish_queue *order = rmq_alloc((n ? n : 1) * sizeof *order);
   rmq_queue_ref *queues = rmq_alloc((n ? n : 1) * sizeof *queues);
-  memcpy(order, publish->queues, n * sizeof *order);
-  if (publish->ordered) qsort(order, n, sizeof *order, compare);
   for (size_t i = 0; i < n; i++) {
-    queues[i].broker = rmq_slice_text(publish->brokers[order[i].broker].name);
-    queues[i].id = order[i].id;
+    const rmq_publish_queue *queue = rmq_publish_sorted(publish, i);
+    queues[i].broker = rmq_slice_text(publish->brokers[queue->broker].name);
+    queues[i].id = queue->id;
   }
-  free(order);
   return queues;
 }
 

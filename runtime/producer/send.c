@@ -193,6 +193,7 @@ void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_
   send->generation = (uint8_t)send->producer->generation;
   send->retries = options->retries >= 0 ? options->retries : retries_of(settings, options->mode);
   send->choose = options->broker.len > 0 ? NULL : options->choose;
+  send->key = options->key;
   send->admitted = options->admitted;
   send->attempt_timeout_ms =
       options->attempt_timeout_ms > 0 ? options->attempt_timeout_ms : settings->attempt_timeout;

@@ -75,6 +75,8 @@ const rmq_setting rmq_setting_table[] = {
           "The brokers' answers after which another attempt is made: all of them, not those to add."),
   BOOLEAN(retry_another_broker_when_not_store_ok, NULL, "retryAnotherBrokerWhenNotStoreOK", "false",
           "Try another broker when a message is stored but not flushed or copied as the broker should."),
+  TEXT(selector, NULL, NULL, NULL, NULL,
+       "Chooses the queue of each message that names neither a queue nor a selector: a selector's name, in a script also a function."),
   INTEGER(compress_msg_body_over_howmuch, "compress_over", "compressMsgBodyOverHowmuch", "bytes", 0, INT32_MAX, "4096",
           "Bodies at least this long are compressed, when that makes them shorter."),
   TEXT(compress_type, NULL, "compressType", "zlib", "zlib lz4 zstd",

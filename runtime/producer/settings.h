@@ -26,6 +26,7 @@ typedef struct rmq_settings {
   int64_t retry_times_when_send_async_failed;
   char *retry_response_codes; /* numbers with one blank between them */
   bool retry_another_broker_when_not_store_ok;
+  char *selector; /* a name, which the script room knows; NULL: none, or a function of a script */
   int64_t compress_msg_body_over_howmuch;
   int64_t compress_level;
   char *compress_type;

@@ -142,7 +142,8 @@ static void half_sent(void *arg, const rmq_completion *completion) {
   done(done_arg, completion);
 }
 
-static int choose_for(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why) {
+static int choose_for(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
+                      rmq_failure *why) {
   const transaction *t = arg;
   return t->choose(t->arg, choice, queue, why);
 }

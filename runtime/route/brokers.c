@@ -39,6 +39,10 @@ void rmq_brokers_close(rmq_brokers *brokers) {
   brokers->by_name = brokers->by_master = NULL;
 }
 
+rmq_broker *rmq_brokers_find(const rmq_brokers *brokers, rmq_slice name) {
+  return rmq_map_get(brokers->by_name, name);
+}
+
 const char *rmq_brokers_master(const rmq_brokers *brokers, rmq_slice name) {
   const rmq_broker *broker = rmq_map_get(brokers->by_name, name);
   return broker ? broker->master : NULL;

@@ -14,6 +14,7 @@ typedef struct rmq_broker {
   char *master;        /* "host:port" */
   char *advertised;    /* what routes have instead, where an address map gave it; or NULL */
   size_t routes;       /* how many routes name it; it goes with the last */
+  uint64_t failures;   /* attempts to send to it that failed, as the producer counts */
   rmq_request request; /* the heartbeat, or the farewell, that is under way */
   bool busy;           /* request is under way */
   struct rmq_heartbeat *talker; /* whose request it is */
@@ -36,6 +37,8 @@ void rmq_brokers_close(rmq_brokers *brokers);
 const char *rmq_brokers_master(const rmq_brokers *brokers, rmq_slice name);
 /* What the routes have instead, where an address map gave it; otherwise NULL. */
 const char *rmq_brokers_advertised(const rmq_brokers *brokers, rmq_slice name);
+/* The broker, or NULL; valid until the next route comes. */
+rmq_broker *rmq_brokers_find(const rmq_brokers *brokers, rmq_slice name);
 
 /* Counts in what a new route names. True when a broker that was known has another address now:
  * other routes are out of date then. */

@@ -123,6 +123,36 @@ static void fill_queues(rmq_publish *out, const plan *p, const int32_t *number) 
   }
 }
 
+static int compare(const rmq_publish_queue *a, const rmq_publish_queue *b) {
+  if (a->broker != b->broker) return a->broker < b->broker ? -1 : 1;
+  return (a->id > b->id) - (a->id < b->id);
+}
+
+/* A queue with its index, to be sorted. */
+typedef struct numbered {
+  rmq_publish_queue queue;
+  int32_t index;
+} numbered;
+
+static int compare_numbered(const void *a, const void *b) {
+  const numbered *x = a, *y = b;
+  int order = compare(&x->queue, &y->queue);
+  return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* An order conf may have its own order, and a route may name a broker twice. */
+static void sort_queues(rmq_publish *out) {
+  size_t n = out->n_queues, at = 1;
+  while (at < n && compare(&out->queues[at - 1], &out->queues[at]) <= 0) at++;
+  if (at >= n) return;
+  numbered *order = rmq_alloc(n * sizeof *order);
+  for (size_t i = 0; i < n; i++) order[i] = (numbered){out->queues[i], (int32_t)i};
+  qsort(order, n, sizeof *order, compare_numbered);
+  out->sorted = rmq_alloc(n * sizeof *out->sorted);
+  for (size_t i = 0; i < n; i++) out->sorted[i] = order[i].index;
+  free(order);
+}
+
 rmq_publish *rmq_publish_new(const rmq_route_data *route, uint64_t version,
                              int64_t default_queue_nums) {
   rmq_publish *out = rmq_alloc_zero(1, sizeof *out);
@@ -139,6 +169,7 @@ rmq_publish *rmq_publish_new(const rmq_route_data *route, uint64_t version,
   int32_t *number = rmq_alloc_zero(route->n_brokers ? route->n_brokers : 1, sizeof *number);
   fill_brokers(out, route, &p, number);
   fill_queues(out, &p, number);
+  sort_queues(out);
   free(number);
   free(p.runs);
   return out;
@@ -157,7 +188,24 @@ void rmq_publish_unref(rmq_publish *publish) {
   }
   free(publish->brokers);
   free(publish->queues);
+  free(publish->sorted);
   free(publish);
+}
+
+int64_t rmq_publish_place(const rmq_publish *publish, int32_t broker, int32_t id) {
+  rmq_publish_queue wanted = {broker, id};
+  size_t low = 0, high = publish->n_queues;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    int order = compare(rmq_publish_sorted(publish, middle), &wanted);
+    if (order == 0) return (int64_t)middle;
+    if (order < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return -1;
 }
 
 int32_t rmq_publish_broker_find(const rmq_publish *publish, rmq_slice name) {

@@ -27,6 +27,7 @@ typedef struct rmq_publish {
   size_t n_brokers;
   rmq_publish_queue *queues; /* sorted by broker name, then id; with orderTopicConf in its order */
   size_t n_queues;
+  int32_t *sorted;    /* indexes into queues by broker name, then id; NULL: they stand so already */
   size_t n_read_only; /* queueDatas left out for want of write permission */
   size_t n_no_master; /* queueDatas left out because their broker has no master */
 } rmq_publish;
@@ -37,6 +38,15 @@ rmq_publish *rmq_publish_new(const rmq_route_data *route, uint64_t version,
                              int64_t default_queue_nums);
 rmq_publish *rmq_publish_ref(rmq_publish *publish);
 void rmq_publish_unref(rmq_publish *publish); /* NULL is let alone */
+
+/* The queue at a place, from 0, in the order of brokers' names and ids: what a selector counts in. */
+static inline const rmq_publish_queue *rmq_publish_sorted(const rmq_publish *publish,
+                                                          size_t place) {
+  return &publish->queues[publish->sorted ? (size_t)publish->sorted[place] : place];
+}
+
+/* The place of a broker's queue in that order, or -1. Costs a binary search. */
+int64_t rmq_publish_place(const rmq_publish *publish, int32_t broker, int32_t id);
 
 /* The index of the broker with this name in publish->brokers, or -1. */
 int32_t rmq_publish_broker_find(const rmq_publish *publish, rmq_slice name);

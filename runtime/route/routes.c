@@ -178,6 +178,16 @@ const char *rmq_routes_broker_at(const rmq_routes *routes, rmq_slice addr) {
   return NULL;
 }
 
+uint64_t rmq_routes_failures(const rmq_routes *routes, rmq_slice broker_name) {
+  const rmq_broker *broker = rmq_brokers_find(&routes->brokers, broker_name);
+  return broker ? broker->failures : 0;
+}
+
+void rmq_routes_count_failure(rmq_routes *routes, rmq_slice broker_name) {
+  rmq_broker *broker = rmq_brokers_find(&routes->brokers, broker_name);
+  if (broker) broker->failures++;
+}
+
 void rmq_routes_connected(rmq_routes *routes, const char *addr) {
   if (!routes->stopped) rmq_heartbeat_connected(&routes->heartbeat, addr);
 }

@@ -128,6 +128,11 @@ const char *rmq_routes_advertised(const rmq_routes *routes, rmq_slice broker_nam
 /* The name of the broker whose master has this address, or NULL; looks at all of them. */
 const char *rmq_routes_broker_at(const rmq_routes *routes, rmq_slice addr);
 
+/* How many attempts to send to a broker were counted as failed since a route first named it, and one
+ * more. A broker that no route names has none. */
+uint64_t rmq_routes_failures(const rmq_routes *routes, rmq_slice broker_name);
+void rmq_routes_count_failure(rmq_routes *routes, rmq_slice broker_name);
+
 /* To be told by the transport that a connection stands. */
 void rmq_routes_connected(rmq_routes *routes, const char *addr);
 

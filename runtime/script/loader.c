@@ -40,6 +40,7 @@ void rmq_loader_init(lua_State *L) {
       {"rocketmq.native.plugins", luaopen_rocketmq_native_plugins},
       {"rocketmq.native.task", luaopen_rocketmq_native_task},
       {"rocketmq.native.producer", luaopen_rocketmq_native_producer},
+      {"rocketmq.native.selector", luaopen_rocketmq_native_selector},
       {"rocketmq.wire", luaopen_rocketmq_wire},
       {NULL, NULL}};
   lua_getglobal(L, "package");

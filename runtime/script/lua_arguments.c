@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "script/lua_choosers.h"
 #include "script/lua_names.h"
 #include "script/lua_result.h"
 #include "wire/codes.h"
@@ -429,19 +430,27 @@ static void look_for_unknown_names(lua_State *L, rmq_arguments *arguments, bool 
   if (arguments->member) names.where = lua_pushfstring(L, "messages[%d]", arguments->member);
   rmq_names_check(L, &names, RMQ_ARG_MESSAGE);
   lua_settop(L, top);
-  if (has_options) rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
+  if (has_options && !lua_isnil(L, RMQ_ARG_OPTIONS)) {
+    rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
+  }
 }
 
 static void check_selector(lua_State *L) {
-  int type = lua_type(L, RMQ_ARG_SELECTOR);
-  if (type == LUA_TNIL) {
+  if (lua_isnil(L, RMQ_ARG_SELECTOR)) {
     if (lua_isnil(L, RMQ_ARG_SELECTOR_ARG)) return;
     rmq_lua_raise(L, "option arg is for the selector, and option selector is not given");
   }
-  if (type != LUA_TFUNCTION) wrong_type(L, "option selector", "a function", RMQ_ARG_SELECTOR);
   if (!lua_isnil(L, RMQ_ARG_QUEUE)) {
     rmq_lua_raise(L, "options queue and selector exclude each other; give one of them");
   }
+  if (lua_type(L, RMQ_ARG_SELECTOR) == LUA_TFUNCTION) return;
+  if (!rmq_lua_check_selector(L, RMQ_ARG_SELECTOR, "option selector")) {
+    rmq_lua_raise(L, "%s", lua_tostring(L, -1));
+  }
+  if (lua_type(L, RMQ_ARG_SELECTOR) != LUA_TSTRING) return;
+  /* A name stands for another function after each reload. */
+  rmq_lua_push_selector_named(L, RMQ_ARG_SELECTOR);
+  lua_replace(L, RMQ_ARG_SELECTOR);
 }
 
 static int read_options(lua_State *L, rmq_arguments *arguments, const rmq_message *message,
@@ -486,6 +495,24 @@ static int read_all(lua_State *L, int last, rmq_arguments *arguments, rmq_messag
   return read_more(L, arguments, message);
 }
 
+int rmq_arguments_stand_in(lua_State *L, int last, int selector) {
+  int above = lua_gettop(L) - last; /* a callback */
+  if (last >= RMQ_ARG_SELECTOR) {
+    if (!lua_isnil(L, RMQ_ARG_SELECTOR) || !lua_isnil(L, RMQ_ARG_QUEUE)) return last;
+  } else {
+    lua_settop(L, RMQ_ARG_SELECTOR_ARG + above);
+    if (above) {
+      lua_pushvalue(L, last + 1);
+      lua_replace(L, RMQ_ARG_SELECTOR_ARG + 1);
+      lua_pushnil(L);
+      lua_replace(L, last + 1);
+    }
+  }
+  lua_rawgeti(L, LUA_REGISTRYINDEX, selector);
+  lua_replace(L, RMQ_ARG_SELECTOR);
+  return RMQ_ARG_SELECTOR_ARG;
+}
+
 bool rmq_arguments_have_selector(lua_State *L, int last) {
   return last >= RMQ_ARG_SELECTOR && !lua_isnil(L, RMQ_ARG_SELECTOR);
 }
@@ -520,6 +547,9 @@ int rmq_arguments_read_batch(lua_State *L, int last, rmq_arguments *arguments, r
   rmq_message message = {.topic = topic};
   *options = no_options;
   if (last < RMQ_ARG_OPTIONS) return 0;
-  if (shall_look(arguments)) rmq_names_check(L, &batch_option_names, RMQ_ARG_OPTIONS);
+  bool has_options = !lua_isnil(L, RMQ_ARG_OPTIONS);
+  if (has_options && shall_look(arguments)) {
+    rmq_names_check(L, &batch_option_names, RMQ_ARG_OPTIONS);
+  }
   return read_options(L, arguments, &message, options);
 }

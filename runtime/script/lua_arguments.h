@@ -63,6 +63,11 @@ int rmq_arguments_read_member(lua_State *L, int number, rmq_arguments *arguments
 int rmq_arguments_read_batch(lua_State *L, int last, rmq_arguments *arguments, rmq_slice topic,
                              rmq_send_options *options);
 
+/* Lets the producer's selector, a registry reference, stand in where the arguments name neither queue
+ * nor selector, and returns the index of what is the last argument then. What lies above the last
+ * one, at most one value, stays there. Before they are read. */
+int rmq_arguments_stand_in(lua_State *L, int last, int selector);
+
 /* True when the options that were read have a selector. */
 bool rmq_arguments_have_selector(lua_State *L, int last);
 

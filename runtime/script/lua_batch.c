@@ -114,7 +114,7 @@ static void drop_batch(rmq_lua_send *send) {
 }
 
 /* Keeps all that the batch needs beyond this call. */
-static rmq_lua_send *keep_all(lua_State *L, int last, rmq_lua_sends *all, rmq_mode mode,
+static rmq_lua_send *keep_all(lua_State *L, rmq_lua_sends *all, rmq_mode mode, bool calls_selector,
                               rmq_send_options *options) {
   rmq_lua_send *send = rmq_lua_send_take(L, all);
   bool has_callback = !lua_isnil(L, RMQ_BATCH_ARG_CALLBACK);
@@ -123,7 +123,7 @@ static rmq_lua_send *keep_all(lua_State *L, int last, rmq_lua_sends *all, rmq_mo
   send->batch = make_batch(n, has_callback || mode == RMQ_MODE_SYNC);
   rmq_lua_send_keep(L, send, RMQ_KEPT_BODY, RMQ_BATCH_ARG_BODIES);
   if (has_callback) rmq_lua_send_keep_callback(L, send, RMQ_BATCH_ARG_CALLBACK);
-  if (rmq_arguments_have_selector(L, last)) rmq_lua_send_keep_selector(L, send, options);
+  if (calls_selector) rmq_lua_send_keep_selector(L, send, options);
   if (mode == RMQ_MODE_SYNC) send->pending = rmq_pending_take(all->pendings, rmq_task_running(L));
   return send;
 }
@@ -134,13 +134,18 @@ int rmq_lua_batch_send(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   rmq_draft_options options = {.split = lua_toboolean(L, RMQ_BATCH_ARG_SPLIT)};
   rmq_slice topic = {NULL, 0};
   topic.ptr = lua_tolstring(L, RMQ_ARG_TOPIC, &topic.len);
-  if (rmq_arguments_read_batch(L, last, all->arguments, topic, &options.send) < 0) {
+  if (all->selector != LUA_NOREF) last = rmq_arguments_stand_in(L, last, all->selector);
+  rmq_chooser_kind chooser = RMQ_CHOOSER_REFUSED;
+  if (rmq_arguments_read_batch(L, last, all->arguments, topic, &options.send) == 0) {
+    chooser = rmq_lua_send_chooser(L, last, all, topic, &options.send);
+  }
+  if (chooser == RMQ_CHOOSER_REFUSED) {
     return rmq_lua_fail_at_once(L, all->pendings, &all->arguments->refusal, topic);
   }
   options.send.mode = mode;
   options.send.may_wait = rmq_task_may_wait(L);
   options.send.admitted = mode == RMQ_MODE_SYNC ? NULL : rmq_lua_send_admitted;
-  rmq_lua_send *send = keep_all(L, last, all, mode, &options.send);
+  rmq_lua_send *send = keep_all(L, all, mode, chooser == RMQ_CHOOSER_LUA, &options.send);
   int status = rmq_draft_send(*draft, &options, sent, send);
   if (status < 0) {
     drop_batch(send);

@@ -195,10 +195,15 @@ int rmq_lua_producer_send(lua_State *L, const char *name, rmq_lua_start *start) 
   rmq_message message;
   rmq_send_options options;
   int last = lua_gettop(L);
-  if (rmq_arguments_read(L, last, &p->arguments, &message, &options) < 0) {
+  if (p->sends.selector != LUA_NOREF) last = rmq_arguments_stand_in(L, last, p->sends.selector);
+  rmq_chooser_kind chooser = RMQ_CHOOSER_REFUSED;
+  if (rmq_arguments_read(L, last, &p->arguments, &message, &options) == 0) {
+    chooser = rmq_lua_send_chooser(L, last, &p->sends, message.topic, &options);
+  }
+  if (chooser == RMQ_CHOOSER_REFUSED) {
     return rmq_lua_producer_fail(L, p, &p->arguments.refusal, message.topic);
   }
-  if (rmq_arguments_have_selector(L, last)) {
+  if (chooser == RMQ_CHOOSER_LUA) {
     return rmq_lua_send_chosen(L, &p->sends, start, &message, &options);
   }
   rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));
@@ -475,6 +480,21 @@ static int producer_set_hooks(lua_State *L) {
   return 0;
 }
 
+/* set_selector(producer, selector): the one for sends that name neither queue nor selector. Returns
+ * true, or nil and what is wrong with it. */
+static int producer_set_selector(lua_State *L) {
+  rmq_lua_producer *p = rmq_lua_producer_check(L);
+  lua_settop(L, 2);
+  if (!lua_isnil(L, 2) && !rmq_lua_check_selector(L, 2, "setting selector")) {
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+  }
+  rmq_lua_sends_set_selector(L, &p->sends);
+  lua_pushboolean(L, true);
+  return 1;
+}
+
 static int set_int64(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);
@@ -510,6 +530,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
                                        {"faults", producer_faults},
                                        {"set_hooks", producer_set_hooks},
                                        {"look_at_every_message", producer_look_at_every_message},
+                                       {"set_selector", producer_set_selector},
                                        {"set_int64", set_int64},
                                        {"error_metatable", error_metatable},
                                        {NULL, NULL}};

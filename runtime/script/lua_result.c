@@ -28,7 +28,8 @@ typedef struct result_head {
 typedef struct queue_head {
   int32_t id;
   uint32_t topic_len;
-  size_t broker_len;
+  uint32_t broker_len;
+  uint32_t place;
 } queue_head;
 
 size_t rmq_result_size(const rmq_completion *completion) {
@@ -245,17 +246,24 @@ static int result_fields(lua_State *L) {
 
 /* --- Queues --- */
 
-void rmq_lua_push_queue(lua_State *L, rmq_slice topic, rmq_slice broker, int32_t id) {
+void *rmq_lua_push_queue(lua_State *L, rmq_slice topic, rmq_slice broker, int32_t id) {
   queue_head *head = lua_newuserdata(L, sizeof *head + topic.len + broker.len);
   head->id = id;
   head->topic_len = (uint32_t)topic.len;
-  head->broker_len = broker.len;
+  head->broker_len = (uint32_t)broker.len;
+  head->place = UINT32_MAX;
   char *text = (char *)(head + 1);
   if (topic.len) memcpy(text, topic.ptr, topic.len);
   if (broker.len) memcpy(text + topic.len, broker.ptr, broker.len);
   luaL_getmetatable(L, QUEUE);
   lua_setmetatable(L, -2);
+  return head;
 }
+
+void rmq_lua_push_queue_metatable(lua_State *L) { luaL_getmetatable(L, QUEUE); }
+
+void rmq_lua_queue_set_place(void *queue, uint32_t place) { ((queue_head *)queue)->place = place; }
+uint32_t rmq_lua_queue_place(const void *queue) { return ((const queue_head *)queue)->place; }
 
 static rmq_slice queue_topic(const queue_head *head) {
   return rmq_slice_make(head + 1, head->topic_len);

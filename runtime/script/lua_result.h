@@ -31,7 +31,13 @@ void rmq_lua_push_int64(lua_State *L, int64_t value);
 /* The result at `index`, which must be one, gets a transaction_state. */
 void rmq_lua_result_set_transaction(lua_State *L, int index, rmq_transaction_state state);
 
-void rmq_lua_push_queue(lua_State *L, rmq_slice topic, rmq_slice broker, int32_t id);
+/* Pushes a queue, and returns its memory. */
+void *rmq_lua_push_queue(lua_State *L, rmq_slice topic, rmq_slice broker, int32_t id);
+void rmq_lua_push_queue_metatable(lua_State *L);
+
+/* What a list of queues notes in those of its own: where they stand in it. Any number in others. */
+void rmq_lua_queue_set_place(void *queue, uint32_t place);
+uint32_t rmq_lua_queue_place(const void *queue);
 
 /* True when the value at `index` is a queue; its parts are valid as long as the value is. */
 bool rmq_lua_to_queue(lua_State *L, int index, rmq_slice *topic, rmq_slice *broker, int32_t *id);

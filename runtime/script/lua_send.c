@@ -47,12 +47,17 @@ rmq_lua_send *rmq_lua_send_take(lua_State *L, rmq_lua_sends *all) {
   return send;
 }
 
+/* Keeps the value on top of the stack, which is popped, in the table of slots below it. */
+static void keep_top(lua_State *L, rmq_lua_send *send, rmq_lua_kept field) {
+  lua_rawseti(L, -2, send->slot + (int)field);
+  send->kept |= 1u << field;
+}
+
 void rmq_lua_send_keep(lua_State *L, rmq_lua_send *send, rmq_lua_kept field, int index) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, send->all->slots);
   lua_pushvalue(L, index);
-  lua_rawseti(L, -2, send->slot + (int)field);
+  keep_top(L, send, field);
   lua_pop(L, 1);
-  send->kept |= 1u << field;
 }
 
 void rmq_lua_send_release(rmq_lua_send *send) {
@@ -76,8 +81,11 @@ void rmq_lua_send_release(rmq_lua_send *send) {
 
 void rmq_lua_sends_open(lua_State *L, rmq_lua_sends *all, rmq_producer *producer,
                         rmq_arguments *arguments, rmq_pendings *pendings) {
-  *all = (rmq_lua_sends){
-      .vm = rmq_vm_of(L), .producer = producer, .arguments = arguments, .pendings = pendings};
+  *all = (rmq_lua_sends){.vm = rmq_vm_of(L),
+                         .producer = producer,
+                         .arguments = arguments,
+                         .pendings = pendings,
+                         .selector = LUA_NOREF};
   lua_newtable(L);
   lua_pushboolean(L, false);
   lua_rawseti(L, -2, 0);
@@ -89,6 +97,7 @@ void rmq_lua_sends_open(lua_State *L, rmq_lua_sends *all, rmq_producer *producer
 void rmq_lua_sends_close(rmq_lua_sends *all) {
   rmq_lua_selectors_close(&all->selectors);
   luaL_unref(rmq_vm_state(all->vm), LUA_REGISTRYINDEX, all->slots);
+  luaL_unref(rmq_vm_state(all->vm), LUA_REGISTRYINDEX, all->selector);
   for (size_t i = 0; i < all->n_blocks; i++) {
     for (int j = 0; j < BLOCK; j++) rmq_buf_free(&all->blocks[i][j].body);
     free(all->blocks[i]);
@@ -111,6 +120,16 @@ void rmq_lua_sends_set_runner(lua_State *L, rmq_lua_sends *all) {
   lua_insert(L, -2);
   lua_rawseti(L, -2, 0);
   lua_pop(L, 1);
+}
+
+void rmq_lua_sends_set_selector(lua_State *L, rmq_lua_sends *all) {
+  luaL_unref(L, LUA_REGISTRYINDEX, all->selector);
+  all->selector = LUA_NOREF;
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+  } else {
+    all->selector = luaL_ref(L, LUA_REGISTRYINDEX);
+  }
 }
 
 /* --- What comes of it --- */
@@ -146,12 +165,8 @@ static void end_entering(rmq_lua_send *send, const rmq_completion *completion) {
 
 static void sent(void *arg, const rmq_completion *completion) {
   rmq_lua_send *send = arg;
-  rmq_pending *pending = send->pending;
   if (send->entering) {
     end_entering(send, completion);
-  } else if (pending) {
-    rmq_lua_send_release(send);
-    rmq_pending_sent(pending, completion);
   } else if (send->kept & (1u << RMQ_KEPT_CALLBACK)) {
     call_back(send, completion);
   } else {
@@ -176,7 +191,8 @@ static int field_of(const rmq_lua_send *send, int field) {
   return send->kept & (1u << field) ? send->slot + field : 0;
 }
 
-static int choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why) {
+static int choose(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
+                  rmq_failure *why) {
   const rmq_lua_send *send = arg;
   rmq_lua_selector_call values = {.table = send->all->slots,
                                   .selector = field_of(send, RMQ_KEPT_SELECTOR),
@@ -195,12 +211,51 @@ void rmq_lua_send_keep_callback(lua_State *L, rmq_lua_send *send, int index) {
   rmq_vm_hold(send->all->vm);
 }
 
+/* Pushes a copy of the table at `index`, one level deep. */
+static void push_copy(lua_State *L, int index) {
+  lua_newtable(L);
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, -4);
+  }
+}
+
+/* Pushes a copy of the message and of its lists. */
+static void push_message_copy(lua_State *L) {
+  push_copy(L, RMQ_ARG_MESSAGE);
+  int copy = lua_gettop(L);
+  lua_pushnil(L);
+  while (lua_next(L, RMQ_ARG_MESSAGE)) {
+    if (lua_istable(L, -1)) {
+      lua_pushvalue(L, -2);
+      push_copy(L, lua_gettop(L) - 1);
+      lua_rawset(L, copy);
+    }
+    lua_pop(L, 1);
+  }
+}
+
 void rmq_lua_send_keep_selector(lua_State *L, rmq_lua_send *send, rmq_send_options *options) {
-  rmq_lua_send_keep(L, send, RMQ_KEPT_SELECTOR, RMQ_ARG_SELECTOR);
-  rmq_lua_send_keep(L, send, RMQ_KEPT_MESSAGE, RMQ_ARG_MESSAGE);
-  if (!lua_isnil(L, RMQ_ARG_SELECTOR_ARG))
-    rmq_lua_send_keep(L, send, RMQ_KEPT_ARG, RMQ_ARG_SELECTOR_ARG);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, send->all->slots);
+  lua_pushvalue(L, RMQ_ARG_SELECTOR);
+  keep_top(L, send, RMQ_KEPT_SELECTOR);
+  push_message_copy(L);
+  keep_top(L, send, RMQ_KEPT_MESSAGE);
+  if (!lua_isnil(L, RMQ_ARG_SELECTOR_ARG)) {
+    lua_pushvalue(L, RMQ_ARG_SELECTOR_ARG);
+    keep_top(L, send, RMQ_KEPT_ARG);
+  }
+  lua_pop(L, 1);
   options->choose = choose;
+}
+
+rmq_chooser_kind rmq_lua_send_chooser(lua_State *L, int last, rmq_lua_sends *all, rmq_slice topic,
+                                      rmq_send_options *options) {
+  if (!rmq_arguments_have_selector(L, last)) return RMQ_CHOOSER_NATIVE;
+  return rmq_lua_choose_natively(L, RMQ_ARG_SELECTOR, RMQ_ARG_SELECTOR_ARG, topic, options,
+                                 &all->arguments->refusal);
 }
 
 static void keep_body(lua_State *L, rmq_lua_send *send, rmq_message *message) {
@@ -222,10 +277,16 @@ static int begin(lua_State *L, rmq_lua_send *send, rmq_lua_start *start, const r
 }
 
 int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
-  int callback = lua_gettop(L);
+  int last = lua_gettop(L) - 1;
+  if (all->selector != LUA_NOREF) last = rmq_arguments_stand_in(L, last, all->selector);
+  int callback = last + 1;
   rmq_message message;
   rmq_send_options options;
-  if (rmq_arguments_read(L, callback - 1, all->arguments, &message, &options) < 0) {
+  rmq_chooser_kind chooser = RMQ_CHOOSER_REFUSED;
+  if (rmq_arguments_read(L, last, all->arguments, &message, &options) == 0) {
+    chooser = rmq_lua_send_chooser(L, last, all, message.topic, &options);
+  }
+  if (chooser == RMQ_CHOOSER_REFUSED) {
     return rmq_lua_fail_at_once(L, all->pendings, &all->arguments->refusal, message.topic);
   }
   options.mode = mode;
@@ -236,7 +297,7 @@ int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   send->oneway = mode == RMQ_MODE_ONEWAY;
   if (waits) rmq_lua_send_enter(L, send);
   if (!lua_isnil(L, callback)) rmq_lua_send_keep_callback(L, send, callback);
-  if (rmq_arguments_have_selector(L, callback - 1)) rmq_lua_send_keep_selector(L, send, &options);
+  if (chooser == RMQ_CHOOSER_LUA) rmq_lua_send_keep_selector(L, send, &options);
   keep_body(L, send, &message);
   int values = begin(L, send, rmq_producer_send, &message, &options);
   if (values > 0) return values;
@@ -245,18 +306,45 @@ int rmq_lua_send_later(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   return 1;
 }
 
+/* Chooses for a task. Its arguments lie on its stack: those of the call that starts the send, or what
+ * its wait has anchored, above the token of the yield, which passes through all coroutines. */
+static int choose_for_task(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
+                           rmq_failure *why) {
+  rmq_pending *pending = arg;
+  rmq_lua_sends *all = pending->owner;
+  bool starting = all->starting == pending;
+  lua_State *from = all->starter;
+  if (!starting) from = rmq_task_anchored(pending->task, pending->wait, RMQ_ARG_SELECTOR_ARG);
+  if (!from) {
+    rmq_failure_set(why, RMQ_KIND_SELECTOR, 0,
+                    "Sending to topic \"%.*s\" failed: who sent it waits for it no more, and its "
+                    "selector is gone.",
+                    (int)choice->topic.len, choice->topic.ptr);
+    return RMQ_EINVAL;
+  }
+  int below = starting ? 0 : lua_gettop(from) - RMQ_ARG_SELECTOR_ARG;
+  rmq_lua_selector_call values = {.from = from,
+                                  .selector = below + RMQ_ARG_SELECTOR,
+                                  .message = below + RMQ_ARG_MESSAGE,
+                                  .arg = below + RMQ_ARG_SELECTOR_ARG};
+  return rmq_lua_select(&all->selectors, &values, choice, queue, why);
+}
+
 int rmq_lua_send_chosen(lua_State *L, rmq_lua_sends *all, rmq_lua_start *start,
                         const rmq_message *message, rmq_send_options *options) {
-  rmq_lua_send *send = rmq_lua_send_take(L, all);
-  rmq_lua_send_keep_selector(L, send, options);
-  send->pending = rmq_pending_take(all->pendings, rmq_task_running(L));
-  rmq_pending *pending = send->pending;
-  int values = begin(L, send, start, message, options);
-  if (values > 0) {
+  rmq_pending *pending = rmq_pending_take(all->pendings, rmq_task_running(L));
+  pending->owner = all;
+  all->starting = pending;
+  all->starter = L;
+  options->choose = choose_for_task;
+  int status = start(all->producer, message, options, rmq_pending_sent, pending);
+  all->starting = NULL;
+  if (status < 0) {
     rmq_pending_put_back(pending);
-    return values;
+    return rmq_lua_fail_at_once(L, all->pendings, rmq_producer_failure(all->producer),
+                                message->topic);
   }
-  /* The body stays until the answer is there. */
-  lua_settop(L, RMQ_ARG_BODY);
-  return rmq_task_wait(L, RMQ_ARG_BODY);
+  /* All of it stays until the answer is there. */
+  lua_settop(L, RMQ_ARG_SELECTOR_ARG);
+  return rmq_task_wait(L, RMQ_ARG_SELECTOR_ARG);
 }

@@ -281,6 +281,11 @@ int rmq_task_wait(lua_State *L, int anchored) {
   return yield_token(L, anchored);
 }
 
+lua_State *rmq_task_anchored(const rmq_task *task, unsigned wait, int anchored) {
+  bool waits = task->suspended && task->state == RMQ_TASK_WAITING && task->wait == wait;
+  return waits && lua_gettop(task->co) >= anchored ? task->co : NULL;
+}
+
 static void on_limit(uv_timer_t *timer) { rmq_task_wake(timer->data, false, NULL); }
 
 static void set_limit(rmq_task *task, double ms) {

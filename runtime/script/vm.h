@@ -71,6 +71,10 @@ unsigned rmq_task_wait_number(const rmq_task *task);
 
 int rmq_task_wait(lua_State *L, int anchored);
 
+/* The stack on top of which are the values that the wait of this number has anchored, in the order
+ * of the call; NULL when the task has left that wait. */
+lua_State *rmq_task_anchored(const rmq_task *task, unsigned wait, int anchored);
+
 /* Resumes a waiting task, at once (or in the next turn, when too many tasks lie below each other
  * on the C stack). Once the process is ending because of a signal or an error, no task is resumed
  * any more; callbacks (rmq_task_start) still run until they wait. */

@@ -176,6 +176,7 @@ void rmq_luv_init(rmq_vm *vm);
 int luaopen_rocketmq_native_plugins(lua_State *L);
 int luaopen_rocketmq_native_task(lua_State *L);
 int luaopen_rocketmq_native_producer(lua_State *L);
+int luaopen_rocketmq_native_selector(lua_State *L);
 int luaopen_rocketmq_wire(lua_State *L);
 
 #endif

@@ -136,14 +136,12 @@ static void a_given_queue_and_oneway(void) {
 
 static int asked;
 
-static int choose_last(void *arg, const rmq_choice *choice, rmq_queue_ref *queue,
+static int choose_last(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
                        rmq_failure *why) {
   (void)arg;
   (void)why;
   asked++;
-  const rmq_publish_queue *last = &choice->publish->queues[choice->publish->n_queues - 1];
-  queue->broker = rmq_slice_text(choice->publish->brokers[last->broker].name);
-  queue->id = last->id;
+  *queue = &choice->publish->queues[choice->publish->n_queues - 1];
   return 0;
 }
 

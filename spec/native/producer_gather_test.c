@@ -308,13 +308,15 @@ static void to_one_queue_the_order_holds(void) {
 }
 
 static int asked;
-static int choose_by_arg(void *arg, const rmq_choice *choice, rmq_queue_ref *queue,
+static int choose_by_arg(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
                          rmq_failure *why) {
-  (void)choice;
   (void)why;
   asked++;
-  queue->broker = rmq_slice_text("b");
-  queue->id = (int32_t)(((world_end *)arg - ends) % 2);
+  const rmq_publish *publish = choice->publish;
+  int32_t b = rmq_publish_broker_find(publish, rmq_slice_text("b"));
+  int64_t place = rmq_publish_place(publish, b, (int32_t)(((world_end *)arg - ends) % 2));
+  CHECK(place >= 0);
+  *queue = rmq_publish_sorted(publish, (size_t)place);
   return 0;
 }
 

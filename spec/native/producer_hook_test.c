@@ -211,7 +211,7 @@ static void go_away_is_an_attempt(void) {
 
 /* ---- No attempt ---- */
 
-static int refuse_choice(void *arg, const rmq_choice *choice, rmq_queue_ref *queue,
+static int refuse_choice(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
                          rmq_failure *why) {
   (void)arg, (void)choice, (void)queue;
   rmq_failure_set(why, RMQ_KIND_SELECTOR, 0, "no queue is good enough");

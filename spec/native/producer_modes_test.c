@@ -1,6 +1,7 @@
 /* What the modes have in common, and who chooses a queue, in virtual time. */
 #include "base/error.h"
 #include "producer_world.h"
+#include "wire/codes.h"
 
 #define A "10.0.0.2:1"
 #define B "10.0.0.2:2"
@@ -191,7 +192,16 @@ typedef struct chooser {
 static chooser asked;
 static world_end inner;
 
-static int choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq_failure *why) {
+static const rmq_publish_queue *queue_of(const rmq_choice *choice, const char *broker, int32_t id) {
+  const rmq_publish *publish = choice->publish;
+  int64_t place =
+      rmq_publish_place(publish, rmq_publish_broker_find(publish, rmq_slice_text(broker)), id);
+  CHECK(place >= 0);
+  return rmq_publish_sorted(publish, (size_t)place);
+}
+
+static int choose(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
+                  rmq_failure *why) {
   chooser *who = arg;
   int n = who->asked++;
   who->attempts[n] = choice->attempt;
@@ -207,7 +217,7 @@ static int choose(void *arg, const rmq_choice *choice, rmq_queue_ref *queue, rmq
     rmq_failure_set(why, RMQ_KIND_SELECTOR, 0, "no queue for this one");
     return RMQ_EINVAL;
   }
-  *queue = (rmq_queue_ref){rmq_slice_text(who->says[n]), who->id};
+  *queue = queue_of(choice, who->says[n], who->id);
   return 0;
 }
 
@@ -342,12 +352,12 @@ static void sending_while_choosing(void) {
   finish();
 }
 
-static int choose_forked(void *arg, const rmq_choice *choice, rmq_queue_ref *queue,
+static int choose_forked(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
                          rmq_failure *why) {
   (void)arg;
   (void)why;
   rmq_producer_forked(producer);
-  *queue = (rmq_queue_ref){rmq_slice_text(choice->publish->brokers[0].name), 0};
+  *queue = &choice->publish->queues[0];
   return 0;
 }
 
@@ -361,6 +371,69 @@ static void forked_while_choosing(void) {
   CHECK_INT(world_send_with("T", &options, &asked.end), 0);
   world_run(1);
   CHECK_INT(asked.end.dones, 0);
+  finish();
+}
+
+/* The choosers that are ready: the remainder keeps the key's sign, and drops it. */
+static void chosen_by_key(void) {
+  static const struct {
+    int64_t key;
+    const char *broker;
+    int32_t id;
+  } cases[] = {{0, "a", 0},  {3, "a", 3},         {4, "b", 0},         {23, "c", 3},
+               {-5, "b", 1}, {INT32_MIN, "c", 0}, {3052481238, "b", 2}};
+  begin_choosing();
+  world_start();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rmq_send_options options = world_options;
+    options.choose = rmq_choose_by_key;
+    options.key = cases[i].key;
+    CHECK_INT(world_send_with("T", &options, &end), 0);
+    world_run(2);
+    CHECK_INT(world_n_log, i + 1);
+    CHECK(strcmp(world_log[i].broker_name, cases[i].broker) == 0);
+    CHECK_INT(world_log[i].queue_id, cases[i].id);
+  }
+  finish();
+}
+
+static void chosen_by_chance(void) {
+  begin_choosing();
+  world_start();
+  bool seen[3][4] = {{false}};
+  for (int i = 0; i < 300; i++) {
+    rmq_send_options options = world_options;
+    options.choose = rmq_choose_random;
+    CHECK_INT(world_send_with("T", &options, &end), 0);
+    world_run(1);
+  }
+  for (int i = 0; i < world_n_log; i++) {
+    seen[world_log[i].broker_name[0] - 'a'][world_log[i].queue_id] = true;
+  }
+  for (int i = 0; i < 12; i++) CHECK(seen[i / 4][i % 4]);
+  finish();
+}
+
+/* Attempts that failed are counted for their brokers, refusals of one message are not. */
+static void failures_are_counted(void) {
+  begin_choosing();
+  world_start();
+  CHECK_INT(rmq_producer_failures(producer, rmq_slice_text("a")), 0);
+  asked.says[0] = asked.says[1] = asked.says[2] = "a";
+  world_at(A)->always = (world_act){WORLD_CODE, RMQ_MESSAGE_ILLEGAL};
+  CHECK_INT(send_chosen(RMQ_MODE_SYNC, false), 0);
+  world_run(10);
+  CHECK_INT(rmq_producer_failures(producer, rmq_slice_text("a")), 0);
+  world_at(A)->always = (world_act){WORLD_CODE, RMQ_SYSTEM_BUSY};
+  CHECK_INT(send_chosen(RMQ_MODE_SYNC, false), 0);
+  world_run(10);
+  CHECK_INT(rmq_producer_failures(producer, rmq_slice_text("a")), 1);
+  world_at(A)->always = (world_act){.mood = WORLD_CLOSES};
+  CHECK_INT(send_chosen(RMQ_MODE_SYNC, false), 0);
+  world_run(10);
+  CHECK_INT(rmq_producer_failures(producer, rmq_slice_text("a")), 2);
+  CHECK_INT(rmq_producer_failures(producer, rmq_slice_text("b")), 0);
+  CHECK_INT(rmq_producer_failures(producer, rmq_slice_text("z")), 0);
   finish();
 }
 
@@ -466,6 +539,9 @@ int main(void) {
   check_run("a written choice", a_written_choice_is_not_tried_elsewhere);
   check_run("sending while choosing", sending_while_choosing);
   check_run("forked while choosing", forked_while_choosing);
+  check_run("chosen by key", chosen_by_key);
+  check_run("chosen by chance", chosen_by_chance);
+  check_run("failures are counted", failures_are_counted);
   check_run("who is available", who_is_available);
   check_run("room is announced once", room_is_announced_once);
   check_run("room that never comes", room_that_never_comes_is_not_announced);

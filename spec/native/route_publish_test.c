@@ -42,6 +42,10 @@ static void sorts_by_broker_then_id(void) {
   CHECK_INT(publish->version, 7);
   CHECK(!publish->ordered && !publish->from_default_topic);
   CHECK(strcmp(publish->brokers[1].master, "10.0.0.2:10911") == 0);
+  CHECK(!publish->sorted);
+  CHECK_INT(rmq_publish_place(publish, 1, 0), 2);
+  CHECK_INT(rmq_publish_place(publish, 1, 2), -1);
+  CHECK_INT(rmq_publish_place(publish, 2, 0), -1);
   rmq_publish_unref(publish);
 }
 
@@ -70,6 +74,22 @@ static void order_conf_rules(void) {
   check_queues(publish, "b:0 b:1 a:0"); /* perm does not count; its own order does */
   CHECK_INT(publish->n_no_master, 2);   /* x is unknown, c has no master */
   CHECK(strcmp(publish->brokers[0].name, "a") == 0);
+  /* Selectors count in the order of brokers and ids all the same. */
+  CHECK_INT(rmq_publish_sorted(publish, 0)->broker, 0);
+  CHECK_INT(rmq_publish_sorted(publish, 2)->id, 1);
+  CHECK_INT(rmq_publish_place(publish, 1, 1), 2);
+  rmq_publish_unref(publish);
+}
+
+static void a_broker_named_twice_is_in_order(void) {
+  rmq_publish *publish =
+      make("{\"orderTopicConf\":\"a:2;b:1;a:3\",\"queueDatas\":[],\"brokerDatas\":[" BROKER(
+               "a", "{\"0\":\"h:1\"}") "," BROKER("b", "{\"0\":\"h:2\"}") "]}",
+           0);
+  check_queues(publish, "a:0 a:1 b:0 a:0 a:1 a:2");
+  static const int32_t ids[] = {0, 0, 1, 1, 2, 0};
+  for (size_t i = 0; i < 6; i++) CHECK_INT(rmq_publish_sorted(publish, i)->id, ids[i]);
+  CHECK_INT(rmq_publish_place(publish, 0, 2), 4);
   rmq_publish_unref(publish);
 }
 
@@ -128,6 +148,7 @@ int main(void) {
   check_run("sorts by broker, then id", sorts_by_broker_then_id);
   check_run("leaves out what cannot be written", leaves_out_what_cannot_be_written);
   check_run("order conf", order_conf_rules);
+  check_run("a broker named twice", a_broker_named_twice_is_in_order);
   check_run("the default topic's counts are cut", default_topic_cuts_counts);
   check_run("hostile counts are bounded", hostile_counts_are_bounded);
   check_run("an empty route", empty_route);

@@ -280,8 +280,8 @@ describe("a selector", function()
   end)
 
   it("must be a function, without a queue beside it", function()
-    assert.error_matches(function() producer:send(message, { selector = "hash" }) end,
-      "option selector must be a function, not string")
+    assert.error_matches(function() producer:send(message, { selector = 5 }) end,
+      "option selector must be a function, or a selector's name, not number")
     assert.error_matches(function()
       producer:send(message, { selector = print, queue = { broker = "b", id = 0 } })
     end, "options queue and selector exclude each other")

@@ -1,0 +1,12 @@
+--- What the producer does by itself: queues in turn, brokers that `latency_fault` avoids left out,
+--- retries to another broker.
+---
+---     producer:send({ topic = "Logs", body = "..." }, { selector = "best" })
+---
+--- A send that is given it is in every way one without a selector. So it is good for a producer that has
+--- another selector, and for a choice that is made by name.
+---
+--- Called from Lua, in a combinator or a selector of your own, it gives the number of the queue that the
+--- producer would choose now. What a selector chose is a given queue, though: the send is tried
+--- again only while nothing was written.
+return require("rocketmq.native.selector").best

@@ -1,0 +1,20 @@
+--- The queue that Java's SelectMessageQueueByHash picks for the same argument: its hashCode() modulo
+--- the number of queues, without the sign. One key always goes to one queue while their number stays.
+---
+---     producer:send({ topic = "Orders", body = "..." }, { selector = "hash", arg = "order-1" })
+---
+--- The argument is hashed as Java hashes what it would be there:
+---
+---   a string       String, over the UTF-16 units of the text that it is in UTF-8. Bytes that are no
+---                  UTF-8 count as U+FFFD, one for each longest beginning of a sequence: that is what
+---                  `new String(bytes, UTF_8)` makes of them
+---   a number       Integer from -2^31 to 2^31 - 1, otherwise Long, to 2^53 - 1. Give an int64_t where
+---                  Java has a Long: the two hash negative numbers differently
+---   an int64_t     Long. A uint64_t too: the long that has the same 64 bits
+---   a boolean      Boolean
+---
+--- Anything else is refused: nil, fractions, NaN, numbers from 2^53 on, which skip integers, and tables.
+---
+--- It is written in C, and a send that is given it does not enter Lua: it costs the same for any number of
+--- queues.
+return require("rocketmq.native.selector").hash
