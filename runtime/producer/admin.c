@@ -52,6 +52,7 @@ void rmq_admin_ask_route(rmq_admin *admin, rmq_slice topic) {
   admin->topic = rmq_routes_topic(producer->routes, topic);
   rmq_topic_hold(admin->topic, rmq_transport_now(producer->transport));
   admin->waiter.done = route_came;
+  admin->waiter.own_only = true;
   rmq_topic_wait(admin->topic, &admin->waiter, admin->deadline);
 }
 

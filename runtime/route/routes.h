@@ -49,6 +49,8 @@ struct rmq_route_waiter {
    * there is no route, and what to do; it is empty when READY and valid during the call. */
   void (*done)(rmq_route_waiter *waiter, rmq_route_result result, rmq_slice explanation);
 
+  bool own_only; /* set before: the default topic's route is of no use to it */
+
   rmq_topic *topic;
   rmq_link link;
   rmq_timer timer;

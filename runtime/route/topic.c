@@ -195,10 +195,18 @@ static bool adopt(rmq_topic *topic, rmq_route_data *route) {
   return moved;
 }
 
+static bool somebody_wants_default(const rmq_topic *topic) {
+  for (rmq_link *link = topic->waiters.next; link != &topic->waiters; link = link->next) {
+    if (!rmq_link_owner(link, rmq_route_waiter, link)->own_only) return true;
+  }
+  return false;
+}
+
 /* Asks for the default topic when the topic itself has no route. */
 static bool try_default(rmq_topic *topic) {
   const rmq_routes_config *config = &topic->routes->config;
   if (topic->ask_default || topic->publish || !config->auto_create_topic) return false;
+  if (!somebody_wants_default(topic)) return false;
   topic->ask_default = true;
   rmq_inquiry_start(&topic->inquiry, &topic->routes->servers,
                     rmq_slice_text(config->create_topic_key), wanted_until, lookup_done);

@@ -326,11 +326,14 @@ static const char *const query_option_fields[] = {"max", "begin_timestamp", "end
                                                   "timeout", NULL};
 static const rmq_names query_option_names = {"option", "the options", query_option_fields};
 
+/* All that one answer may become when it is unpacked, and what is kept of the memory for that. */
+enum { LIST_MAX = 256 * 1024 * 1024, KEPT_BYTES = 1024 * 1024 };
+
 static int push_one(lua_State *L, rmq_pending *pending) {
   rmq_slice rest = rmq_buf_slice(&pending->bytes), broker;
   rmq_stored_message message;
   if (!rmq_found_next(&rest, &broker, &message)) return 0;
-  rmq_lua_push_message(L, broker, &message);
+  rmq_lua_push_message(L, broker, &message, &pending->all->scratch, RMQ_LUA_MESSAGE_MAX);
   return 1;
 }
 
@@ -345,11 +348,17 @@ static void on_viewed(void *arg, const rmq_failure *failure, rmq_slice found, si
 static int push_list(lua_State *L, rmq_pending *pending) {
   rmq_slice rest = rmq_buf_slice(&pending->bytes), broker;
   rmq_stored_message message;
+  rmq_buf *scratch = &pending->all->scratch;
+  size_t left = LIST_MAX;
   lua_createtable(L, (int)pending->count, 0);
   for (int i = 1; rmq_found_next(&rest, &broker, &message); i++) {
-    rmq_lua_push_message(L, broker, &message);
+    size_t limit = left < RMQ_LUA_MESSAGE_MAX ? left : RMQ_LUA_MESSAGE_MAX;
+    rmq_lua_push_message(L, broker, &message, scratch, limit);
+    left -= rmq_buf_len(scratch);
     lua_rawseti(L, -2, i);
   }
+  rmq_buf_clear(scratch);
+  rmq_buf_trim(scratch, KEPT_BYTES);
   if (!pending->failure) return 1;
   rmq_lua_push_failure(L, pending->failure, (rmq_slice){NULL, 0});
   return 2;

@@ -2,6 +2,8 @@
 
 #include "net/io.h"
 #include "script/lua_result.h"
+#include "wire/codes.h"
+#include "wire/compress.h"
 #include "wire/properties.h"
 
 static void set_text(lua_State *L, const char *name, rmq_slice text) {
@@ -64,13 +66,27 @@ static void set_names(lua_State *L, const rmq_stored_message *message) {
   set_properties(L, message->properties);
 }
 
-void rmq_lua_push_message(lua_State *L, rmq_slice broker, const rmq_stored_message *message) {
+/* As in Java, what is unpacked is no longer marked as compressed. */
+static void set_body(lua_State *L, const rmq_stored_message *message, rmq_buf *scratch,
+                     size_t limit) {
+  rmq_slice body = message->body;
+  int32_t sys_flag = message->sys_flag;
+  rmq_buf_clear(scratch);
+  if ((sys_flag & RMQ_SYS_COMPRESSED) && rmq_decompress(sys_flag, body, limit, scratch) == 0) {
+    body = rmq_buf_slice(scratch);
+    sys_flag &= ~RMQ_SYS_COMPRESSED;
+  }
+  set_text(L, "body", body);
+  set_integer(L, "sys_flag", sys_flag);
+}
+
+void rmq_lua_push_message(lua_State *L, rmq_slice broker, const rmq_stored_message *message,
+                          rmq_buf *scratch, size_t limit) {
   lua_createtable(L, 0, 20);
   set_text(L, "topic", message->topic);
-  set_text(L, "body", message->body);
+  set_body(L, message, scratch, limit);
   set_names(L, message);
   set_integer(L, "flag", message->flag);
-  set_integer(L, "sys_flag", message->sys_flag);
   set_integer(L, "queue_id", message->queue_id);
   set_integer(L, "queue_offset", message->queue_offset);
   set_integer(L, "commit_log_offset", message->log_offset);

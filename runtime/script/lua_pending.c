@@ -40,6 +40,7 @@ void rmq_pendings_free(rmq_pendings *all) {
     free(all->blocks[i]);
   }
   free(all->blocks);
+  rmq_buf_free(&all->scratch);
   *all = (rmq_pendings){0};
 }
 

@@ -45,6 +45,7 @@ struct rmq_pendings {
   rmq_pending **blocks;
   size_t n_blocks;
   rmq_pending *free;
+  rmq_buf scratch; /* for whoever makes values; of no meaning between two of them */
 };
 
 void rmq_pendings_free(rmq_pendings *all);

@@ -198,6 +198,29 @@ static void tables_of_latency_fault(void) {
   rmq_settings_free(&settings);
 }
 
+/* trace = true, and trace = "topic". */
+static void message_trace(void) {
+  begin();
+  CHECK(!settings.enable_trace);
+  CHECK(strcmp(settings.trace_topic, "RMQ_SYS_TRACE_TOPIC") == 0);
+  CHECK(row("trace") == row("enableTrace"));
+  CHECK_INT(rmq_settings_set_boolean(&settings, row("trace"), true, why, sizeof why), 0);
+  CHECK(settings.enable_trace);
+  CHECK(strcmp(settings.trace_topic, "RMQ_SYS_TRACE_TOPIC") == 0);
+  rmq_settings_free(&settings);
+  begin();
+  CHECK_INT(set_text("trace", "Mine"), 0);
+  CHECK(settings.enable_trace);
+  CHECK(strcmp(settings.trace_topic, "Mine") == 0);
+  CHECK_INT(set_text("group", "g"), 0);
+  CHECK_INT(set_text("namesrv", "a:1"), 0);
+  CHECK_INT(rmq_settings_check(&settings, why, sizeof why), 0);
+  CHECK_INT(set_text("trace", "a b"), 0);
+  CHECK_INT(rmq_settings_check(&settings, why, sizeof why), RMQ_EINVAL);
+  CHECK(strstr(why, "trace_topic has a space") != NULL);
+  rmq_settings_free(&settings);
+}
+
 int main(void) {
   check_run("defaults are Java's", defaults_are_java_s);
   check_run("every row is sound", every_row_is_sound);
@@ -206,5 +229,6 @@ int main(void) {
   check_run("texts are checked", texts_are_checked);
   check_run("tables of latency_fault", tables_of_latency_fault);
   check_run("what must fit together", what_must_fit_together);
+  check_run("message trace", message_trace);
   return check_end();
 }

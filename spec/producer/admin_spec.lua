@@ -240,6 +240,23 @@ describe("a producer", function()
       check(assert(stranger:view_message("Orders", result.offset_msg_id)))
     end)
 
+    it("that are compressed, and unpacks them", function()
+      local long = ("订单"):rep(5000)
+      for _, kind in ipairs { "zlib", "lz4", "zstd" } do
+        local other = c:add_producer { group = kind, compress_type = kind }
+        local place = assert(other:send { topic = "Orders", body = long }).offset_msg_id
+        local message = assert(producer:view_message(place))
+        assert.is_true(message.body == long)
+        assert.equal(0, message.sys_flag % 2)
+      end
+      -- What cannot be unpacked is given as it is.
+      local bad = wire.encode_stored { topic = "Orders", body = "no zlib", sys_flag = 0x301,
+        properties = "KEYS\1bad\2" }
+      mock:rule { code = "QUERY_MESSAGE", answer = { code = 0, body = bad } }
+      local message = assert(producer:query_message("Orders", "bad"))[1]
+      assert.same({ "no zlib", 0x301 }, { message.body, message.sys_flag })
+    end)
+
     it("by its unique key", function()
       check(assert(producer:view_message("Orders", result.msg_id)))
       local _, err = producer:view_message("Orders", ("F"):rep(32))

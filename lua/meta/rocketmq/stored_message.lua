@@ -3,7 +3,7 @@
 
 ---@class rocketmq.StoredMessage
 ---@field topic string
----@field body string
+---@field body string unpacked, when it was compressed
 ---@field tags? string
 ---@field keys string[]
 ---@field properties table<string, string> all of them, those of RocketMQ itself as well

@@ -11,6 +11,7 @@ local QUERY_NOT_FOUND = 22
 local QUERY_MAX = 32
 local TOPIC_PATTERN = "^[%%|%w_-]+$"
 local MAX_TOPIC = 127
+local COMPRESSED = 1 -- in sys_flag
 
 -- Topics of the broker itself, which nobody else makes.
 local system_topics = { TBW102 = true, BenchmarkTest = true, RMQ_SYS_TRACE_TOPIC = true,
@@ -94,19 +95,28 @@ local function earliest_time(broker, command)
   return answer.ok { timestamp = ("%d"):format(messages[1] and messages[1].store_timestamp or -1) }
 end
 
+-- The journal has bodies as they were before they were compressed; brokers give them as they came.
+local function packed(message)
+  if not message.compressed then return message.body, message.sys_flag end
+  local body = wire.compress(message.body, message.compressed)
+  if body then return body, message.sys_flag end
+  return message.body, message.sys_flag - COMPRESSED
+end
+
 -- A message of the journal as brokers hand it out.
 local function stored(broker, message)
+  local body, sys_flag = packed(message)
   local host, port = message.born_host:match "^(.*):(%d+)$"
   local place = wire.decode_offset_id(message.offset_msg_id)
   return wire.encode_stored {
     topic = message.topic,
-    body = message.body,
+    body = body,
     properties = wire.encode_properties(message.properties),
     queue_id = message.queue_id,
     queue_offset = message.queue_offset,
     log_offset = place.offset,
     message_flag = message.flag,
-    sys_flag = message.sys_flag,
+    sys_flag = sys_flag,
     born_host = host:gsub("[%[%]]", ""),
     born_port = tonumber(port),
     born_ms = message.born_timestamp,
