@@ -4,7 +4,9 @@
 
 #include "base/memory.h"
 #include "sim/cluster.h"
+#include "sim/trace.h"
 #include "wire/codes.h"
+#include "wire/properties.h"
 
 static sim_random *chance_of(sim_broker *broker) { return &broker->cluster->world->random; }
 
@@ -200,6 +202,35 @@ static void take_send(sim_broker *broker, sim_connection *connection, const rmq_
   send_answer(broker, connection, header->opaque, &out);
 }
 
+/* A message of the trace topic meets the same moods as others. */
+static bool on_trace(sim_broker *broker, sim_connection *connection, const rmq_header *header,
+                     const rmq_send_header *request, rmq_slice body) {
+  sim_cluster *cluster = broker->cluster;
+  if (!cluster->traces || (header->flag & RMQ_FLAG_ONEWAY)) {
+    sim_break(cluster->world, "a trace message came %s",
+              cluster->traces ? "as a oneway one" : "though trace is off");
+    return false;
+  }
+  bool silent = sim_random_chance(chance_of(broker), broker->moods.silent);
+  int32_t code = refusal(broker, SIM_TRACE_TOPIC, request);
+  sim_note(cluster->world, "trace arrives", broker->index, code);
+  if (code == RMQ_GO_AWAY) connection->sent_away = true;
+  if (code != RMQ_SUCCESS) {
+    if (!silent) answer_plain(broker, connection, header, code, "refused");
+    return true;
+  }
+  if (!sim_trace_stored(cluster, request, body)) return false;
+  if (silent) return true;
+  sim_send carrier = {.key = ""};
+  rmq_slice key = rmq_properties_find(request->properties, "UNIQ_KEY");
+  snprintf(carrier.key, sizeof carrier.key, "%.*s", (int)key.len, key.len ? key.ptr : "");
+  sim_copy copy = {broker->index, request->queue_id, broker->offsets[SIM_TRACE_TOPIC]++};
+  rmq_buf out = {0};
+  write_stored(broker, &out, header->opaque, stored_code(broker), &carrier, copy);
+  send_answer(broker, connection, header->opaque, &out);
+  return true;
+}
+
 static bool on_send(sim_broker *broker, sim_connection *connection, const rmq_header *header,
                     rmq_slice body) {
   rmq_send_header request;
@@ -208,6 +239,9 @@ static bool on_send(sim_broker *broker, sim_connection *connection, const rmq_he
   if (rmq_send_header_decode(header, &request, &missing) != 0) {
     sim_break(cluster->world, "a send request without a usable %s", missing);
     return false;
+  }
+  if (rmq_slice_is(request.topic, cluster->truth.topics[SIM_TRACE_TOPIC].name)) {
+    return on_trace(broker, connection, header, &request, body);
   }
   sim_send *send = sim_ledger_arrived(cluster->ledger, broker->index, &request, body);
   if (!send) return false;

@@ -42,6 +42,17 @@ static void make_topics(sim_cluster *cluster) {
   }
 }
 
+/* On every broker, as with traceTopicEnable; nothing of it is left to chance, so that lives without
+ * trace are what they would be without the topic. */
+static void make_trace_topic(sim_cluster *cluster) {
+  sim_topic *topic = &cluster->truth.topics[SIM_TRACE_TOPIC];
+  snprintf(topic->name, sizeof topic->name, "RMQ_SYS_TRACE_TOPIC");
+  topic->exists = true;
+  for (int i = 0; i < cluster->n_brokers; i++) {
+    topic->parts[i] = (sim_part){.queues = 1, .perm = RMQ_PERM_READ | RMQ_PERM_WRITE};
+  }
+}
+
 static void place(sim_cluster *cluster, sim_host *host, int last_byte, uint16_t port) {
   bool ipv6 = cluster->addressing == SIM_BY_IPV6;
   sim_host_add(cluster->world->network, host, ipv6, (uint8_t)last_byte, port);
@@ -113,6 +124,7 @@ sim_cluster *sim_cluster_new(sim_world *world, sim_ledger *ledger) {
   cluster->n_namesrvs = (int)sim_random_between(random, 1, SIM_NAMESRVS_MAX);
   for (int i = 0; i < cluster->n_brokers; i++) make_broker(cluster, i);
   make_topics(cluster);
+  make_trace_topic(cluster);
   for (int i = 0; i < cluster->n_namesrvs; i++) {
     make_namesrv(cluster, i);
     cluster->namesrvs[i].view = cluster->truth;
@@ -138,8 +150,8 @@ void sim_cluster_namesrv_list(const sim_cluster *cluster, char *out, size_t size
 /* ---- What is known ---- */
 
 int sim_topic_find(const sim_view *view, rmq_slice name) {
-  for (size_t i = 0; i < view->n_topics; i++) {
-    if (rmq_slice_is(name, view->topics[i].name)) return (int)i;
+  for (int i = 0; i < SIM_TOPICS_MAX; i++) {
+    if (rmq_slice_is(name, view->topics[i].name)) return i;
   }
   return -1;
 }

@@ -11,6 +11,7 @@ enum {
   SIM_BROKERS_MAX = 5,
   SIM_NAMESRVS_MAX = 3,
   SIM_TOPICS_MAX = 8,
+  SIM_TRACE_TOPIC = 7, /* the index of the topic for message trace, which no user sends to */
   SIM_QUEUES_MAX = 16,
   SIM_ADDR_TEXT = 48,
   SIM_LEAST_AVOIDANCE_MS = 200 /* the shortest time but 0 in the tables of latency_fault */
@@ -32,7 +33,7 @@ typedef struct sim_topic {
 /* Everything that a route is made from. The truth is one, each name server's knowledge another. */
 typedef struct sim_view {
   sim_topic topics[SIM_TOPICS_MAX];
-  size_t n_topics;
+  size_t n_topics;                              /* that users send to: the first ones */
   char masters[SIM_BROKERS_MAX][SIM_ADDR_TEXT]; /* "": the broker has no master */
 } sim_view;
 
@@ -108,6 +109,7 @@ struct sim_cluster {
   int least_brokers[SIM_TOPICS_MAX]; /* that took messages of a topic, in any view at any time */
   sim_trouble trouble;
   bool detects; /* the producer's detector is on */
+  bool traces;  /* its message trace is on */
   int sick;     /* the index of the sick one, with SIM_SICK_BROKER or SIM_SICK_NAMESRV */
 };
 

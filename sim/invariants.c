@@ -202,6 +202,8 @@ void sim_check_completion(sim_workload *workload, sim_send *send,
     sim_break(workload->world, "send %" PRIu32 " completes after the end of its producer",
               send->number);
   }
+  bool oneway = send->options.mode == RMQ_MODE_ONEWAY;
+  if (completion->failure || !oneway) workload->traceable++;
   check_time(workload, send);
   check_words(workload, send, completion);
   check_attempts(workload, send, completion->attempts);
@@ -246,8 +248,29 @@ void sim_check_refusal(sim_workload *workload, const sim_send *send, int status,
 
 /* ---- Counters ---- */
 
+/* Each completion has its record, which is stored, lost or still to be either; what is said to be stored
+ * is. */
+static void check_traces(sim_workload *workload) {
+  rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
+  uint64_t records = stats.trace_sent + stats.trace_dropped + stats.trace_pending;
+  uint64_t expected = workload->cluster->traces ? workload->traceable : 0;
+  bool lossless = workload->cluster->trouble == SIM_NO_TROUBLE && !workload->stopping;
+  if (records != expected || (lossless && stats.trace_dropped > 0)) {
+    sim_break(workload->world,
+              "of %" PRIu64 " trace records %" PRIu64 " are stored, %" PRIu64 " lost, %zu pending",
+              expected, stats.trace_sent, stats.trace_dropped, stats.trace_pending);
+  }
+}
+
+static uint64_t count_traced(const sim_ledger *ledger) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < ledger->n_sends; i++) n += ledger->sends[i]->traced > 0;
+  return n;
+}
+
 void sim_check_counters(sim_workload *workload) {
   if (!workload->producer || workload->forked) return;
+  check_traces(workload);
   const rmq_settings *settings = rmq_producer_settings(workload->producer);
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
   if (stats.inflight + stats.waiting != workload->ledger->under_way) {
@@ -286,9 +309,15 @@ static void check_farewells(sim_workload *workload) {
 void sim_check_counters_zero(sim_workload *workload) {
   if (!workload->producer) return;
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
-  if (stats.inflight || stats.waiting || stats.inflight_bytes || workload->ledger->under_way) {
-    sim_break(workload->world, "after the shutdown %zu sends are under way, %zu wait, %zu bytes",
-              stats.inflight, stats.waiting, stats.inflight_bytes);
+  if (stats.inflight || stats.waiting || stats.inflight_bytes || workload->ledger->under_way ||
+      stats.trace_pending) {
+    sim_break(workload->world,
+              "after the shutdown %zu sends are under way, %zu wait, %zu bytes, %zu trace records",
+              stats.inflight, stats.waiting, stats.inflight_bytes, stats.trace_pending);
+  }
+  if (stats.trace_sent > count_traced(workload->ledger)) {
+    sim_break(workload->world, "%" PRIu64 " trace records are acknowledged, %" PRIu64 " stored",
+              stats.trace_sent, count_traced(workload->ledger));
   }
   if (workload->cluster->trouble == SIM_NO_TROUBLE) check_farewells(workload);
 }

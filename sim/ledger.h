@@ -55,6 +55,7 @@ typedef struct sim_send {
   bool probes;                         /* sent to see whether the producer has found back */
   char key[RMQ_UNIQUE_ID_MAX + 1];     /* UNIQ_KEY, "" before it is known */
   int go_aways;                        /* that brokers answered with GO_AWAY */
+  int traced;                          /* records about it that were stored */
   int arrivals;                        /* at brokers */
   int first_arrival, last_arrival;     /* broker */
   bool same_broker;                    /* all arrivals were at one broker */

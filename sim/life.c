@@ -129,6 +129,15 @@ static void choose_strategy(life *of, uint64_t seed) {
   of->cluster->detects = die == 3 && settings->start_detector_enable;
 }
 
+/* A quarter of the lives, with a chance of its own, too. */
+static void choose_trace(life *of, uint64_t seed) {
+  sim_random random = {seed ^ UINT64_C(0x7472616365732121)};
+  if (!sim_random_chance(&random, 250000)) return;
+  of->settings.enable_trace = of->cluster->traces = true;
+  of->settings.trace_msg_batch_num = sim_random_between(&random, 1, 20);
+  of->settings.trace_flush_interval = sim_random_spread(&random, 1, 5000);
+}
+
 static void choose_settings(life *of) {
   rmq_settings *settings = &of->settings;
   rmq_settings_init(settings);
@@ -187,6 +196,7 @@ static void begin(life *of, uint64_t seed, bool verbose) {
   of->how = choose_ending(of);
   choose_settings(of);
   choose_strategy(of, seed);
+  choose_trace(of, seed);
   check_settings(of);
   /* With a short idle time a connection's failures are forgotten with it. */
   if (of->settings.channel_max_idle_time == 0) sim_forbid_storms(of->world.network);

@@ -40,6 +40,7 @@ typedef struct sim_workload {
   bool free_at_once; /* from inside the shutdown's done */
   int64_t stop_deadline_us;
   size_t failed_by_stop; /* sends that failed with kind "state" */
+  uint64_t traceable;    /* completions that message trace records */
   rmq_link calls;        /* flushes, questions for queues and shutdowns whose done has not come */
   uint64_t accepted, refused, acknowledged, failed, flushes, queries; /* for the summary */
 } sim_workload;
