@@ -165,6 +165,7 @@ maxIndexNum=40000
 mappedFileSizeTimerLog=1048576
 diskMaxUsedSpaceRatio=99
 brokerFastFailureEnable=false
+traceTopicEnable=true
 END
 }
 

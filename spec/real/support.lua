@@ -57,17 +57,19 @@ function support.rmqlua(script, arguments, each)
 end
 
 --- Runs one of the Java helpers.
----@param helper string "Admin" or "Drain"
+---@param helper string "Admin", "Drain", ...
 ---@param arguments (string|number)[]
 ---@param each? fun(line: string)
 ---@param properties? table<string, string|number> system properties
-function support.java(helper, arguments, each, properties)
+---@param input? string the path of a file that it reads from stdin
+function support.java(helper, arguments, each, properties, input)
   local words = { environment "RMQ_REAL_JAVA" }
   for name, value in pairs(properties or {}) do
     words[#words + 1] = quote("-D" .. name .. "=" .. value)
   end
   words[#words + 1] = helper
   for _, argument in ipairs(arguments) do words[#words + 1] = quote(tostring(argument)) end
+  if input then words[#words + 1] = "<" .. quote(input) end
   run(table.concat(words, " "), each or function() end)
 end
 
