@@ -105,4 +105,18 @@ describe("the example", function()
     local said = run "selector"
     matches(lines, said)
   end)
+
+  it("admin", function()
+    matches({ "2 queues", "Parcels@broker%-a#0: offsets 0 to 2",
+      "Parcels@broker%-b#0: offsets 0 to 2", "parcel 1", "oslo: parcel 2, keys parcel%-2 oslo",
+      "oslo: parcel 4, keys parcel%-4 oslo", "parcel 4",
+      'broker error 208: no broker of topic "Parcels" has a message with the id F+ .*' },
+      run "admin")
+  end)
+
+  it("trace", function()
+    matches({ "2 records stored, 0 lost",
+      "Pub of topic Traced by group trace: keys order%-1, success true",
+      "Pub of topic Traced by group trace: keys null, success false" }, run "trace")
+  end)
 end)

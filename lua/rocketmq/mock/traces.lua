@@ -1,5 +1,4 @@
 --- The records of message trace, as they stand in the messages of a trace topic.
-
 local FIELD, RECORD = "\1", "\2"
 local TOPIC = "RMQ_SYS_TRACE_TOPIC"
 

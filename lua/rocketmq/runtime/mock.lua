@@ -2,11 +2,14 @@
 local new_mock = require "rocketmq.mock"
 local read_table = require "rocketmq.command.table"
 
+-- So many messages can be asked for by id and key; the mock forgets the ones before.
+local KEPT = 1000
+
 ---Starts the mock and says so on stderr.
 ---@param spec string? the inside of a description for `rocketmq.mock`; default two brokers
 ---@return string namesrv its name servers' addresses
 return function(spec)
-  local given = { brokers = 2, keep = 0 }
+  local given = { brokers = 2, keep = KEPT }
   for name, value in pairs(spec and read_table("--mock", spec) or {}) do given[name] = value end
   if given.proxy then
     error("'proxy' would send to a real RocketMQ; rmqlua mock --proxy does that", 0)

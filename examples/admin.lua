@@ -1,0 +1,52 @@
+-- Makes a topic, asks for the offsets of its queues, and looks for messages that are stored.
+--
+--     ./run examples/admin.lua
+--
+-- No name server is named here: that of --namesrv is used, or of NAMESRV_ADDR, or else the mock.
+
+local rocketmq = require "rocketmq"
+
+local producer = rocketmq.producer { group = "admin" }
+
+-- On every broker; when this returns, the name server shows the topic, and what is sent next finds it.
+assert(producer:create_topic { topic = "Parcels", queues = 1 })
+local queues = assert(producer:queues "Parcels")
+print(("%d queues"):format(#queues))
+
+local results = {}
+for i = 1, 4 do
+  results[i] = assert(producer:send {
+    topic = "Parcels",
+    body = "parcel " .. i,
+    keys = { "parcel-" .. i, i % 2 == 0 and "oslo" or "rome" },
+  })
+end
+
+for _, queue in ipairs(queues) do
+  local min, max = assert(producer:min_offset(queue)), assert(producer:max_offset(queue))
+  print(("%s: offsets %d to %d"):format(tostring(queue), min, max))
+end
+
+-- By the id that the broker gave, and by the one that was made here.
+print(assert(producer:view_message(results[1].offset_msg_id)).body)
+
+-- A broker writes its index of keys a moment after it has stored a message.
+local function find(key, wanted)
+  for _ = 1, 100 do
+    local messages = assert(producer:query_message("Parcels", key))
+    if #messages == wanted then return messages end
+    rocketmq.sleep(100)
+  end
+  error("the broker has not indexed " .. key)
+end
+
+for _, message in ipairs(find("oslo", 2)) do
+  print(("oslo: %s, keys %s"):format(message.body, table.concat(message.keys, " ")))
+end
+print(assert(producer:view_message("Parcels", results[4].msg_id)).body)
+
+-- What is not there is an error that says so.
+local message, err = producer:view_message("Parcels", ("F"):rep(32))
+if not message then print(err) end
+
+producer:shutdown()

@@ -1,0 +1,215 @@
+-- Message trace, as a script turns it on and as the mock's trace topic shows it.
+local cluster = require "spec.support.cluster"
+local rocketmq = require "rocketmq"
+
+local TRACE = "RMQ_SYS_TRACE_TOPIC"
+
+describe("message trace", function()
+  local c, producer, mock
+
+  local function start(settings, description)
+    description = description or { brokers = 2, topics = { Orders = 4 } }
+    c = cluster.new(description, settings)
+    producer, mock = c.producer, c.mock
+  end
+
+  after_each(function() c:finish() end)
+
+  local function now() return os.time() * 1000 end
+
+  it("records each send, with what the script was told of it", function()
+    start { trace = true }
+    local before = now() - 1000
+    local result = assert(producer:send { topic = "Orders", body = "hello", tags = "paid",
+      keys = { "o-1", "订单" } })
+    assert(producer:flush())
+    local traces = mock:traces()
+    assert.equal(1, #traces)
+    local trace = traces[1]
+    assert.is_true(trace.timestamp > before and trace.timestamp < before + 60000)
+    assert.is_true(trace.cost <= result.elapsed_ms + 1)
+    assert.same({ "Pub", "DefaultRegion", "spec", "Orders", result.msg_id, "paid", "o-1 订单",
+      mock:broker(result.queue.broker).addr, 5, "Normal_Msg", result.offset_msg_id, true },
+      { trace.kind, trace.region, trace.group, trace.topic, trace.msg_id, trace.tags, trace.keys,
+        trace.store_host, trace.body_length, trace.msg_type, trace.offset_msg_id, trace.success })
+    table.sort(trace.carrier.keys)
+    local keys = { result.msg_id, "o-1", "订单" }
+    table.sort(keys)
+    assert.same(keys, trace.carrier.keys)
+    local stats = producer:stats()
+    assert.same({ 1, 0, 0, 1, 1, 0 }, { stats.trace_sent, stats.trace_dropped, stats.trace_pending,
+      stats.sent, stats.acknowledged, stats.inflight })
+  end)
+
+  it("goes to a topic of one's own", function()
+    for _, settings in ipairs { { trace = "Mine" }, { enable_trace = true, trace_topic = "Mine" },
+      { enableTrace = true, traceTopic = "Mine" } } do
+      start(settings, { topics = { Orders = 1, Mine = 1 } })
+      assert.same({ true, "Mine" }, { producer:settings().enable_trace,
+        producer:settings().trace_topic })
+      assert(producer:send { topic = "Orders", body = "x" })
+      producer:flush()
+      assert.equal(1, #mock:traces "Mine")
+      assert.equal(0, #mock:traces())
+      c:finish()
+    end
+  end)
+
+  it("is off until it is wanted", function()
+    start()
+    assert(producer:send { topic = "Orders", body = "x" })
+    producer:flush()
+    assert.equal(0, #mock:messages(TRACE))
+    assert.same({ false, TRACE }, { producer:settings().enable_trace,
+      producer:settings().trace_topic })
+    for setting, pattern in pairs {
+      [1] = { { trace = 1 }, "setting trace must be a boolean" },
+      [2] = { { trace = "a b" }, "trace_topic has a space" },
+      [3] = { { trace = "" }, "trace_topic is empty" },
+      [4] = { { trace_msg_batch_num = 0 }, "trace_msg_batch_num must be a whole number from 1" },
+    } do
+      local settings = { group = "spec", namesrv = mock.namesrv }
+      for name, value in pairs(pattern[1]) do settings[name] = value end
+      local ok, err = pcall(rocketmq.producer, settings)
+      assert.is_false(ok, setting)
+      assert.matches(pattern[2], err)
+    end
+  end)
+
+  it("records failures, which Java leaves out", function()
+    start { trace = true, retries = 0 }
+    local _, err = producer:send({ topic = "Orders", body = "x", keys = "k" },
+      { queue = { broker = "broker-b", id = 1000 } })
+    local _, nowhere = producer:send({ topic = "Orders", body = "x" },
+      { queue = { broker = "nobody", id = 0 } })
+    local ok = producer:send { topic = "Orders", body = "" }
+    assert.is_nil(ok)
+    producer:flush()
+    local traces = mock:traces()
+    assert.equal(2, #traces)
+    assert.same({ false, err.msg_id, mock:broker("broker-b").addr, "k" },
+      { traces[1].success, traces[1].msg_id, traces[1].store_host, traces[1].keys })
+    assert.is_nil(traces[1].offset_msg_id)
+    assert.same({ false, nowhere.msg_id }, { traces[2].success, traces[2].msg_id })
+    assert.is_nil(traces[2].store_host)
+  end)
+
+  it("records every mode, and batches message by message", function()
+    start { trace = true }
+    local first = assert(producer:send { topic = "Orders", body = "x" })
+    local second
+    producer:send_async({ topic = "Orders", body = "x" }, function(result) second = result end)
+    producer:send_oneway { topic = "Orders", body = "x" }
+    local batch = assert(producer:send_batch {
+      { topic = "Orders", body = "one", keys = "k1" }, { topic = "Orders", body = "three3" } })
+    producer:flush()
+    local by_id = {}
+    for _, trace in ipairs(mock:traces()) do by_id[trace.msg_id] = trace end
+    -- What came of a oneway message nobody knows.
+    assert.equal(4, #mock:traces())
+    assert.truthy(by_id[first.msg_id] and by_id[second.msg_id])
+    assert.same({ "k1", 3, batch[1].offset_msg_id, true }, { by_id[batch[1].msg_id].keys,
+      by_id[batch[1].msg_id].body_length, by_id[batch[1].msg_id].offset_msg_id,
+      by_id[batch[1].msg_id].success })
+    assert.same({ 6, batch[2].offset_msg_id }, { by_id[batch[2].msg_id].body_length,
+      by_id[batch[2].msg_id].offset_msg_id })
+    assert.is_nil(by_id[batch[2].msg_id].keys)
+  end)
+
+  it("knows delayed messages, and how long a compressed body was", function()
+    start { trace = true }
+    local delayed = assert(producer:send { topic = "Orders", body = "x", delay_level = 1 })
+    local long = assert(producer:send { topic = "Orders", body = ("x"):rep(100000) })
+    producer:flush()
+    local by_id = {}
+    for _, trace in ipairs(mock:traces()) do by_id[trace.msg_id] = trace end
+    assert.equal("Delay_Msg", by_id[delayed.msg_id].msg_type)
+    local length = by_id[long.msg_id].body_length
+    assert.is_true(length > 0 and length < 1000)
+    local requests = mock:requests { code = "SEND_MESSAGE_V2", topic = "Orders" }
+    assert.equal(#requests[2].body, length)
+  end)
+
+  it("is no business of the user's: no hook, no limit and no counter knows of it", function()
+    start { trace = true, trace_msg_batch_num = 1, max_inflight = 1 }
+    local seen = {}
+    producer:add_hook {
+      before = function(ctx) seen[#seen + 1] = ctx.message.topic end,
+      after = function(ctx) seen[#seen + 1] = ctx.message.topic end,
+    }
+    mock:rule { code = "SEND_MESSAGE_V2", topic = TRACE, delay = 30 }
+    for _ = 1, 5 do assert(producer:send { topic = "Orders", body = "x" }) end
+    assert.equal(0, producer:stats().inflight)
+    assert.equal(5, producer:stats().trace_pending)
+    assert(producer:flush())
+    for _, topic in ipairs(seen) do assert.equal("Orders", topic) end
+    assert.equal(10, #seen)
+    local stats = producer:stats()
+    assert.same({ 5, 5, 0, 5 }, { stats.sent, stats.acknowledged, stats.retried,
+      stats.trace_sent })
+    assert.equal(5, #mock:traces())
+  end)
+
+  it("follows what a hook makes of a message", function()
+    start { trace = true }
+    producer:add_hook { before = function(ctx)
+      ctx.message.keys = { "new" }
+      ctx.message.body = "longer"
+    end }
+    assert(producer:send { topic = "Orders", body = "x", keys = "old" })
+    producer:flush()
+    assert.same({ "new", 6 }, { mock:traces()[1].keys, mock:traces()[1].body_length })
+  end)
+
+  it("does not record what a broker does not want recorded", function()
+    start { trace = true }
+    mock:rule { code = "SEND_MESSAGE_V2", topic = "Orders", times = 1,
+      answer = { code = 0, ext = { TRACE_ON = "false" } } }
+    local result = assert(producer:send { topic = "Orders", body = "x" })
+    assert.is_false(result.trace_on)
+    producer:flush()
+    assert.equal(0, #mock:traces())
+  end)
+
+  it("survives brokers that say anything", function()
+    start { trace = true, trace_msg_batch_num = 1 }
+    for _, region in ipairs { "a\1b\2c", ("x"):rep(100000), "东", "" } do
+      mock:rule { code = "SEND_MESSAGE_V2", topic = "Orders", times = 1,
+        answer = { code = 0, ext = { MSG_REGION = region } } }
+      assert(producer:send { topic = "Orders", body = "x" })
+    end
+    producer:flush()
+    local traces = mock:traces()
+    assert.equal(4, #traces)
+    for _, trace in ipairs(traces) do
+      assert.same({ "Pub", "spec", "Orders", true },
+        { trace.kind, trace.group, trace.topic, trace.success })
+      assert.is_true(#trace.region <= 512)
+    end
+    assert.equal(0, producer:stats().trace_dropped)
+  end)
+
+  it("loses records, and not messages, when nobody takes them", function()
+    start({ trace = true, trace_msg_batch_num = 1 })
+    mock:rule { code = "SEND_MESSAGE_V2", topic = TRACE, answer = { code = 13, remark = "no" } }
+    for _ = 1, 20 do assert(producer:send { topic = "Orders", body = "x" }) end
+    assert(producer:flush())
+    local stats = producer:stats()
+    assert.same({ 20, 0, 0, 20, 0 }, { stats.acknowledged, stats.failed, stats.trace_sent,
+      stats.trace_dropped, stats.trace_pending })
+  end)
+
+  it("gets its time when the producer shuts down, and no more than that", function()
+    start { trace = true }
+    for _ = 1, 25 do assert(producer:send { topic = "Orders", body = "x" }) end
+    assert(producer:shutdown())
+    assert.equal(25, #mock:traces())
+    assert.equal(25, producer:stats().trace_sent)
+    c:finish()
+    start { trace = true }
+    mock:rule { code = "SEND_MESSAGE_V2", topic = TRACE, silent = true }
+    assert(producer:send { topic = "Orders", body = "x" })
+    assert(producer:shutdown(50))
+    assert.same({ 1, 0 }, { producer:stats().trace_dropped, producer:stats().trace_pending })
+  end)
+end)
