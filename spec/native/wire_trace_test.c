@@ -11,7 +11,7 @@ static void check_written(const char *expected) {
   if (!rmq_slice_is(rmq_buf_slice(&out), expected)) {
     printf("\"%.*s\" is not \"%s\"\n", (int)rmq_buf_len(&out), (const char *)rmq_buf_head(&out),
            expected);
-    CHECK(!"the record");
+    check_that(0, "the record", __FILE__, __LINE__);
   }
   rmq_buf_clear(&out);
 }
