@@ -98,6 +98,7 @@ static void keep(search *s, rmq_slice broker, rmq_slice stored, const rmq_stored
 /* True when one of the message's keys, which blanks separate, is this one. */
 static bool has_key(rmq_slice keys, rmq_slice key) {
   size_t from = 0;
+  if (!keys.ptr) return false;
   for (size_t i = 0; i <= keys.len; i++) {
     if (i < keys.len && keys.ptr[i] != ' ') continue;
     if (rmq_slice_equal(rmq_slice_make(keys.ptr + from, i - from), key)) return true;
