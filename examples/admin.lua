@@ -22,15 +22,10 @@ for i = 1, 4 do
   })
 end
 
-for _, queue in ipairs(queues) do
-  local min, max = assert(producer:min_offset(queue)), assert(producer:max_offset(queue))
-  print(("%s: offsets %d to %d"):format(tostring(queue), min, max))
-end
-
 -- By the id that the broker gave, and by the one that was made here.
 print(assert(producer:view_message(results[1].offset_msg_id)).body)
 
--- A broker writes its index of keys a moment after it has stored a message.
+-- A broker counts a message in its queue, and writes its index of keys, a moment after it has stored it.
 local function find(key, wanted)
   for _ = 1, 100 do
     local messages = assert(producer:query_message("Parcels", key))
@@ -44,6 +39,11 @@ for _, message in ipairs(find("oslo", 2)) do
   print(("oslo: %s, keys %s"):format(message.body, table.concat(message.keys, " ")))
 end
 print(assert(producer:view_message("Parcels", results[4].msg_id)).body)
+
+for _, queue in ipairs(queues) do
+  local min, max = assert(producer:min_offset(queue)), assert(producer:max_offset(queue))
+  print(("%s: offsets %d to %d"):format(tostring(queue), min, max))
+end
 
 -- What is not there is an error that says so.
 local message, err = producer:view_message("Parcels", ("F"):rep(32))
