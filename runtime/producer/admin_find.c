@@ -351,7 +351,7 @@ static void viewed(void *arg, const rmq_call_end *end) {
   rmq_admin_end(&s->admin, NULL);
 }
 
-static void view(search *s, const char *addr) {
+static void ask_place(search *s, const char *addr) {
   char place[RMQ_NUMBER_MAX];
   const rmq_field ext[] = {{rmq_slice_text("offset"), {place, rmq_number_write(place, s->place)}},
                            {rmq_slice_text("topic"), rmq_buf_slice(&s->topic)}};
@@ -374,7 +374,7 @@ static void route_for_view_came(rmq_admin *admin, const rmq_route_data *route,
   (void)explanation;
   char addr[RMQ_ADDRESS_TEXT];
   rmq_address_format(&s->address, addr);
-  view(s, addr);
+  ask_place(s, addr);
 }
 
 static void start_view(search *s, const rmq_offset_id *id) {
@@ -387,7 +387,7 @@ static void start_view(search *s, const rmq_offset_id *id) {
   memcpy(s->address.ip, id->ip, sizeof s->address.ip);
   rmq_address_format(&s->address, addr);
   if (rmq_buf_len(&s->topic) == 0 || rmq_routes_broker_at(routes, rmq_slice_text(addr))) {
-    view(s, addr);
+    ask_place(s, addr);
     return;
   }
   s->admin.route_came = route_for_view_came;
@@ -400,23 +400,23 @@ static bool is_offset_id(rmq_slice text, rmq_offset_id *id) {
   return rmq_offset_id_decode(text, id) == 0 && id->port > 0 && id->offset >= 0;
 }
 
-int rmq_producer_view_message(rmq_producer *producer, const rmq_view *asked, rmq_found_done *done,
+int rmq_producer_view_message(rmq_producer *producer, const rmq_view *view, rmq_found_done *done,
                               void *arg) {
   rmq_offset_id id;
-  bool has_place = is_offset_id(asked->id, &id);
+  bool has_place = is_offset_id(view->id, &id);
   int status = rmq_producer_check_state(producer);
-  if (status == 0 && asked->topic.len > 0) {
-    status = rmq_topic_check(asked->topic, &producer->refusal);
+  if (status == 0 && view->topic.len > 0) {
+    status = rmq_topic_check(view->topic, &producer->refusal);
   }
-  if (status == 0 && !has_place && asked->topic.len == 0) {
+  if (status == 0 && !has_place && view->topic.len == 0) {
     status =
         refuse(producer,
                "the id is no offset id (result.offset_msg_id); to find a message by its unique "
                "key (result.msg_id) name its topic too");
   }
-  if (status == 0) status = check_key(producer, "the id", asked->id);
+  if (status == 0) status = check_key(producer, "the id", view->id);
   if (status < 0) return status;
-  search *s = new_search(producer, asked->topic, asked->id, asked->timeout_ms);
+  search *s = new_search(producer, view->topic, view->id, view->timeout_ms);
   s->done = done;
   s->arg = arg;
   if (has_place) {

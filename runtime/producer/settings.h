@@ -49,9 +49,9 @@ typedef struct rmq_settings {
   char *latency_max;            /* numbers, or NULL: the strategy's own */
   char *not_available_duration; /* likewise */
   bool start_detector_enable;
+  bool enable_trace;
   int64_t detect_interval;
   int64_t detect_timeout;
-  bool enable_trace;
   char *trace_topic;
   int64_t trace_msg_batch_num;
   int64_t trace_flush_interval;

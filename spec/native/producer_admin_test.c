@@ -481,9 +481,9 @@ static int query(const char *key, int32_t max) {
 
 static void check_found(const char *ids) {
   char all[160] = "";
+  size_t used = 0;
   for (size_t i = 0; i < end.n; i++) {
-    strcat(all, end.ids[i]);
-    strcat(all, " ");
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s ", end.ids[i]);
   }
   if (strcmp(all, ids) == 0) return;
   printf("found \"%s\", not \"%s\"\n", all, ids);
