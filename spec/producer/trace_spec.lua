@@ -1,4 +1,5 @@
 -- Message trace, as a script turns it on and as the mock's trace topic shows it.
+local child = require "spec.support.child"
 local cluster = require "spec.support.cluster"
 local rocketmq = require "rocketmq"
 
@@ -211,5 +212,22 @@ describe("message trace", function()
     assert(producer:send { topic = "Orders", body = "x" })
     assert(producer:shutdown(50))
     assert.same({ 1, 0 }, { producer:stats().trace_dropped, producer:stats().trace_pending })
+  end)
+
+  it("is stored when a script just ends, and is no reason for another exit status", function()
+    start()
+    local script = [[
+      local producer = require("rocketmq").producer { group = "child", trace = true,
+        flush_timeout = 100 }
+      for _ = 1, 3 do assert(producer:send { topic = "Orders", body = "x" }) end
+    ]]
+    local ended = child.run { "--namesrv=" .. mock.namesrv, "-e", script }
+    assert.equal(0, ended.code, ended.stderr)
+    assert.equal(3, #mock:traces())
+    mock:rule { code = "SEND_MESSAGE_V2", topic = TRACE, silent = true }
+    ended = child.run { "--namesrv=" .. mock.namesrv, "-e", script }
+    assert.equal(0, ended.code, ended.stderr)
+    assert.equal("", ended.stderr)
+    assert.equal(6, #mock:messages "Orders")
   end)
 end)
