@@ -121,7 +121,8 @@ static int checked(lua_State *L) {
   rmq_lua_producer *p = rmq_lua_producer_check(L);
   const rmq_checked *about = rmq_producer_checked(p->producer, id_argument(L, 2));
   if (!about) return 0;
-  rmq_lua_push_message(L, about->broker, &about->message);
+  rmq_lua_push_message(L, about->broker, &about->message, &p->pendings.scratch,
+                       RMQ_LUA_MESSAGE_MAX);
   lua_pushlstring(L, about->msg_id.ptr, about->msg_id.len);
   lua_pushvalue(L, -1);
   lua_setfield(L, -3, "msg_id");
