@@ -19,8 +19,8 @@ describe("the traces of the mock", function()
   local function store(body, topic, sys_flag)
     assert.equal(0, client:request({ code = 310, body = body, ext = { a = "group",
       b = topic or "RMQ_SYS_TRACE_TOPIC", c = "TBW102", d = "4", e = "0",
-      f = tostring(sys_flag or 0), g = "1700000000000", h = "0", i = "UNIQ_KEY\1A\2KEYS\1ID k\2", j = "0", k = "false",
-      m = "false" } }).code)
+      f = tostring(sys_flag or 0), g = "1700000000000", h = "0",
+      i = "UNIQ_KEY\1A\2KEYS\1ID k\2", j = "0", k = "false", m = "false" } }).code)
   end
 
   -- Written out by hand from the format of Java's encoder.
