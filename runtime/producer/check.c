@@ -183,7 +183,12 @@ void rmq_producer_end_check(rmq_producer *producer, uint64_t id, rmq_transaction
   producer->checks.n_deciding--;
   rmq_link_append(&producer->checks.answering, &c->link);
   c->settlement.done = told;
-  if (rmq_settle(&c->settlement, producer, state, remark) < 0) release(c);
+  const rmq_stored_message *message = &c->about.message;
+  rmq_half_remember(&c->settlement.half, producer, message->topic, message->properties,
+                    message->body);
+  /* Not when a hook has forked: nothing is left in the child. */
+  if (rmq_settle(&c->settlement, producer, state, remark) < 0 && producer->transport) release(c);
+  if (!producer->transport) return;
   rmq_producer_check_end(producer);
   if (rmq_link_alone(&producer->checks.waiting)) return;
   rmq_mono now = rmq_transport_now(producer->transport);

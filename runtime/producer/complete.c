@@ -100,6 +100,8 @@ rmq_completion rmq_send_kept_completion(const rmq_send *send) {
       .attempts = send->attempts,
       .elapsed_us = rmq_send_elapsed_us(send),
       .index = send->index,
+      .properties = rmq_send_properties(send),
+      .body = rmq_send_body(send),
   };
 }
 
@@ -127,6 +129,8 @@ void rmq_send_end_with_success(rmq_send *send, rmq_send_status status,
       .reply = reply,
       .attempts = send->attempts,
       .elapsed_us = rmq_send_elapsed_us(send),
+      .properties = rmq_send_properties(send),
+      .body = rmq_send_body(send),
   };
   rmq_send_complete(send, &completion);
 }

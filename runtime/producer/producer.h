@@ -123,6 +123,9 @@ typedef struct rmq_completion {
   int attempts;
   int64_t elapsed_us;
   size_t index; /* which message of a batch it is, from 0; 0 for others */
+  /* What was stored: a property string, and the body before it was compressed. NULL for failures and
+   * messages of batches. */
+  rmq_slice properties, body;
 } rmq_completion;
 
 typedef void rmq_send_done(void *arg, const rmq_completion *completion);

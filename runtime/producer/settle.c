@@ -1,10 +1,12 @@
 #include "producer/settle.h"
 
+#include "base/error.h"
 #include "base/utf8.h"
 #include "producer/call.h"
 #include "producer/core.h"
 #include "wire/codes.h"
 #include "wire/number.h"
+#include "wire/properties.h"
 #include "wire/transaction.h"
 
 /* ---- Half messages ---- */
@@ -16,17 +18,30 @@ static rmq_slice keep(rmq_buf *texts, rmq_slice text) {
   return rmq_slice_make(at, text.len);
 }
 
+void rmq_half_remember(rmq_half *half, const rmq_producer *producer, rmq_slice topic,
+                       rmq_slice properties, rmq_slice body) {
+  bool hooked = producer->hooks && producer->hooks->end_transaction;
+  if (!hooked && !producer->trace) return;
+  half->sent_to = topic;
+  half->properties = properties;
+  if (hooked) half->body = body;
+}
+
 void rmq_half_copy(rmq_half *to, const rmq_half *from) {
   rmq_buf texts = {0};
   /* All at once: what is kept must not move. */
   rmq_buf_reserve(&texts, 1 + from->topic.len + from->broker.len + from->addr.len +
-                              from->msg_id.len + from->transaction_id.len);
+                              from->msg_id.len + from->transaction_id.len + from->sent_to.len +
+                              from->properties.len + from->body.len);
   rmq_half copy = *from;
   copy.topic = keep(&texts, from->topic);
   copy.broker = keep(&texts, from->broker);
   copy.addr = keep(&texts, from->addr);
   copy.msg_id = keep(&texts, from->msg_id);
   copy.transaction_id = keep(&texts, from->transaction_id);
+  copy.sent_to = keep(&texts, from->sent_to);
+  copy.properties = keep(&texts, from->properties);
+  copy.body = keep(&texts, from->body);
   copy.texts = texts;
   rmq_buf_free(&to->texts);
   *to = copy;
@@ -142,6 +157,54 @@ static void call_done(void *arg, const rmq_call_end *end) {
   report(s, end->failure);
 }
 
+/* The address that is told, as far as it is known before the broker's route is asked for. */
+static rmq_slice address_of(const rmq_settlement *s) {
+  if (s->half.addr.len > 0) return s->half.addr;
+  return rmq_slice_text(rmq_routes_master(s->producer->routes, s->half.broker));
+}
+
+/* Who is set when the half message is under way already has only what the broker calls it. */
+static rmq_slice topic_of(const rmq_half *half) {
+  return half->sent_to.len > 0 ? half->sent_to : half->topic;
+}
+
+/* Old brokers give a half message none; for Java's client it is the message's id in any case. */
+static rmq_slice transaction_id_of(const rmq_half *half) {
+  return half->transaction_id.len > 0 ? half->transaction_id : half->msg_id;
+}
+
+static void tell_hooks(const rmq_settlement *s) {
+  const rmq_half *half = &s->half;
+  rmq_hook_transaction about = {.producer = s->producer,
+                                .topic = topic_of(half),
+                                .broker = half->broker,
+                                .addr = address_of(s),
+                                .msg_id = half->msg_id,
+                                .transaction_id = transaction_id_of(half),
+                                .state = rmq_transaction_state_name(s->state),
+                                .from_check = half->checked,
+                                .properties = half->properties,
+                                .body = half->body};
+  rmq_hooks_end_transaction(s->producer, &about);
+}
+
+static void trace(const rmq_settlement *s) {
+  static const char *const names[] = {[RMQ_TRANSACTION_UNKNOWN] = "UNKNOW",
+                                      [RMQ_TRANSACTION_COMMIT] = "COMMIT_MESSAGE",
+                                      [RMQ_TRANSACTION_ROLLBACK] = "ROLLBACK_MESSAGE"};
+  const rmq_half *half = &s->half;
+  rmq_trace_record record = {.region = rmq_properties_find(half->properties, "MSG_REGION"),
+                             .topic = topic_of(half),
+                             .msg_id = half->msg_id,
+                             .tags = rmq_properties_find(half->properties, "TAGS"),
+                             .keys = rmq_properties_find(half->properties, "KEYS"),
+                             .store_host = address_of(s),
+                             .transaction_id = transaction_id_of(half),
+                             .state = rmq_slice_text(names[s->state]),
+                             .from_check = half->checked};
+  rmq_trace_end_transaction(s->producer, &record);
+}
+
 int rmq_settle(rmq_settlement *s, rmq_producer *producer, rmq_transaction_state state,
                rmq_slice remark) {
   enum { LONGEST_REMARK = 512 }; /* brokers only write it to their logs, as UTF-8 */
@@ -152,6 +215,11 @@ int rmq_settle(rmq_settlement *s, rmq_producer *producer, rmq_transaction_state 
   rmq_buf_clear(&s->remark);
   if (remark.len > LONGEST_REMARK) remark.len = LONGEST_REMARK;
   rmq_buf_bytes(&s->remark, remark.ptr, rmq_utf8_invalid_at(remark));
+  if (producer->hooks) {
+    tell_hooks(s);
+    if (!producer->transport) return RMQ_ESTATE;
+  }
+  if (producer->trace) trace(s);
   return tell(s);
 }
 

@@ -18,8 +18,15 @@ typedef struct rmq_half {
   int64_t log_offset;   /* in the commit log */
   uint64_t connection;  /* on which a check came, see rmq_transport_origin; 0: none */
   bool checked;         /* this answers a check */
-  rmq_buf texts;        /* what the slices of a copy point into */
+  /* For hooks and message trace, as far as there are such: the topic that it was sent to, its
+   * properties, and for hooks that want to know of ends its body as well. */
+  rmq_slice sent_to, properties, body;
+  rmq_buf texts; /* what the slices of a copy point into */
 } rmq_half;
+
+/* Sets what of the message hooks and trace want to know, if there are such. Nothing is copied. */
+void rmq_half_remember(rmq_half *half, const rmq_producer *producer, rmq_slice topic,
+                       rmq_slice properties, rmq_slice body);
 
 /* Makes `to`, which must be of zeros or a copy made before, a copy of its own. */
 void rmq_half_copy(rmq_half *to, const rmq_half *from);
@@ -37,8 +44,9 @@ typedef struct rmq_settlement {
   void (*done)(struct rmq_settlement *settlement, const rmq_failure *failure);
 } rmq_settlement;
 
-/* Tells the broker within send_msg_timeout. What was certainly not written is tried again. 0, or
- * negative when nothing was begun and rmq_producer_failure says why. */
+/* Tells hooks and message trace, then the broker within send_msg_timeout. What was certainly not written
+ * is tried again. 0, or negative when nothing was begun and rmq_producer_failure says why. When a hook has
+ * forked, the settlement is gone (the producer has no transport then). */
 int rmq_settle(rmq_settlement *settlement, rmq_producer *producer, rmq_transaction_state state,
                rmq_slice remark);
 void rmq_settlement_free(rmq_settlement *settlement);

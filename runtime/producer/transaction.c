@@ -88,12 +88,15 @@ static bool locate(transaction *t, const rmq_completion *completion) {
   const rmq_send_reply *reply = completion->reply;
   rmq_offset_id id;
   if (!reply || rmq_offset_id_decode(reply->msg_id, &id) < 0) return false;
-  rmq_half_copy(&t->settlement.half, &(rmq_half){.topic = completion->topic,
-                                                 .broker = completion->broker,
-                                                 .msg_id = completion->msg_id,
-                                                 .transaction_id = reply->transaction_id,
-                                                 .queue_offset = reply->queue_offset,
-                                                 .log_offset = id.offset});
+  rmq_half half = {.topic = completion->topic,
+                   .broker = completion->broker,
+                   .msg_id = completion->msg_id,
+                   .transaction_id = reply->transaction_id,
+                   .queue_offset = reply->queue_offset,
+                   .log_offset = id.offset};
+  rmq_half_remember(&half, t->settlement.producer, completion->topic, completion->properties,
+                    completion->body);
+  rmq_half_copy(&t->settlement.half, &half);
   return true;
 }
 
@@ -223,7 +226,7 @@ int rmq_producer_end_transaction(rmq_producer *producer, rmq_slice msg_id,
   t->ended_arg = arg;
   t->settlement.done = told;
   int status = rmq_settle(&t->settlement, producer, state, remark);
-  if (status < 0) {
+  if (status < 0 && producer->transport) {
     release(t);
     rmq_producer_enter(producer);
     look_who_waited(producer);
@@ -256,6 +259,9 @@ bool rmq_transaction_takes_check(rmq_producer *producer, const rmq_half *asked) 
   /* The key in the map stays as it is: both have the same id. */
   rmq_half latest = *asked;
   latest.broker = half->broker;
+  latest.sent_to = half->sent_to;
+  latest.properties = half->properties;
+  latest.body = half->body;
   rmq_half_copy(&t->settlement.half, &latest);
   return true;
 }

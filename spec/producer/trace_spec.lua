@@ -1,6 +1,7 @@
 -- Message trace, as a script turns it on and as the mock's trace topic shows it.
 local child = require "spec.support.child"
 local cluster = require "spec.support.cluster"
+local new_mock = require "rocketmq.mock"
 local rocketmq = require "rocketmq"
 
 local TRACE = "RMQ_SYS_TRACE_TOPIC"
@@ -229,5 +230,68 @@ describe("message trace", function()
     assert.equal(0, ended.code, ended.stderr)
     assert.equal("", ended.stderr)
     assert.equal(6, #mock:messages "Orders")
+  end)
+end)
+
+describe("the end of a transaction", function()
+  local mock, producer, state
+
+  before_each(function()
+    mock = new_mock { topics = { Orders = 4 }, transaction_timeout = 30,
+      transaction_check_interval = 30 }
+    producer = rocketmq.transaction_producer { group = "tx", namesrv = mock.namesrv, trace = true,
+      check = function() return state end }
+  end)
+  after_each(function()
+    producer:shutdown()
+    mock:close()
+  end)
+
+  -- The records of a message, by kind.
+  local function traces_of(msg_id)
+    local found = {}
+    for _, trace in ipairs(mock:traces()) do
+      if trace.msg_id == msg_id then found[trace.kind] = trace end
+    end
+    return found
+  end
+
+  it("is recorded beside its half message, and hooks hear of it", function()
+    local heard = {}
+    producer:add_hook { end_transaction = function(ctx)
+      heard[#heard + 1] = { ctx.state, ctx.from_check, ctx.msg_id, ctx.message.body, ctx.topic }
+    end }
+    for _, case in ipairs { { "commit", "COMMIT_MESSAGE" }, { "rollback", "ROLLBACK_MESSAGE" } } do
+      local result = assert(producer:send_in_transaction({ topic = "Orders", body = "x",
+        tags = "paid", keys = { "k1", "k2" } }, function() return case[1] end))
+      assert(producer:flush())
+      local traces = traces_of(result.msg_id)
+      assert.same({ "Trans_Msg_Half", true }, { traces.Pub.msg_type, traces.Pub.success })
+      local ending = traces.EndTransaction
+      assert.same({ "DefaultRegion", "tx", "Orders", "paid", "k1 k2", "Trans_msg_Commit",
+        result.transaction_id or result.msg_id, case[2], false,
+        mock:broker(result.queue.broker).addr },
+        { ending.region, ending.group, ending.topic, ending.tags, ending.keys, ending.msg_type,
+          ending.transaction_id, ending.state, ending.from_check, ending.store_host })
+      assert.same({ case[1], false, result.msg_id, "x", "Orders" }, table.remove(heard))
+    end
+  end)
+
+  it("that answers a check says so", function()
+    local heard
+    state = "commit"
+    producer:add_hook { end_transaction = function(ctx) heard = heard or ctx.from_check and {
+      ctx.state, ctx.msg_id, ctx.message.body, ctx.message.keys } end }
+    local result = assert(producer:send_in_transaction({ topic = "Orders", body = "x",
+      keys = "k1" }, function() return "unknown" end))
+    assert(mock:wait(function() return heard end))
+    assert.same({ "commit", result.msg_id, "x", { "k1" } }, heard)
+    local answer
+    assert(mock:wait(function()
+      producer:flush()
+      answer = traces_of(result.msg_id).EndTransaction
+      return answer and answer.from_check
+    end))
+    assert.same({ "COMMIT_MESSAGE", "k1", "Orders" }, { answer.state, answer.keys, answer.topic })
   end)
 end)

@@ -3,11 +3,18 @@
 
 local cjson = require "cjson"
 local messages = require "spec.real.messages"
+local rocketmq = require "rocketmq"
 local support = require "spec.real.support"
+local wire = require "rocketmq.wire"
 
 local seed = tonumber(os.getenv "RMQ_SEED") or os.time() % 1000000
 local COUNT = 1000
 local COMPRESSED_FROM = 4096
+
+local function store_address(offset_msg_id)
+  local where = wire.decode_offset_id(offset_msg_id)
+  return ("%s:%d"):format(where.host, where.port)
+end
 
 local function check(holds, index, what)
   if not holds then error(("seed %d, message %s: %s"):format(seed, tostring(index), what), 0) end
@@ -92,6 +99,48 @@ for _, server in ipairs(support.servers()) do
     it("keeps a record of each of 1,000 sends in its trace topic", function()
       support.java("Admin", { server.namesrv, "createTopic", 4, "Traced" })
       trace_and_read("Traced", "RMQ_SYS_TRACE_TOPIC")
+    end)
+
+    it("keeps the ends of transactions", function()
+      support.java("Admin", { server.namesrv, "createTopic", 4, "TracedEnds" })
+      local producer = rocketmq.transaction_producer { group = "traced", trace = true,
+        namesrv = server.namesrv, send_msg_timeout = 20000,
+        check = function() return "unknown" end }
+      local told = {}
+      for i = 1, 40 do
+        local state = i % 2 == 0 and "commit" or "rollback"
+        local message = messages.make(seed, i)
+        message.topic, message.body = "TracedEnds", "x"
+        local result = assert(producer:send_in_transaction(message, function() return state end))
+        told[result.msg_id] = { index = i, state = state,
+          address = store_address(result.offset_msg_id) }
+      end
+      assert(producer:shutdown())
+      local ends, halves = 0, 0
+      support.java("TraceRead", { server.namesrv, "RMQ_SYS_TRACE_TOPIC", "TracedEnds" },
+        function(line)
+          local record = cjson.decode(line)
+          local about = assert(told[record.msg_id], "a record of an unknown message")
+          local expected = messages.make(seed, about.index)
+          local keys = expected.keys
+          if type(keys) == "table" then keys = table.concat(keys, " ") end
+          check_equal(expected.tags or "null", record.tags, about.index, "tags")
+          check_equal(keys or "null", record.keys, about.index, "keys")
+          check_equal(about.address, record.store_host, about.index, "store_host")
+          if record.kind == "Pub" then
+            check_equal("Trans_Msg_Half", record.msg_type, about.index, "msg_type")
+            halves = halves + 1
+          else
+            check_equal("EndTransaction", record.kind, about.index, "kind")
+            check_equal("Trans_msg_Commit", record.msg_type, about.index, "msg_type")
+            check_equal(about.state == "commit" and "COMMIT_MESSAGE" or "ROLLBACK_MESSAGE",
+              record.state, about.index, "state")
+            check_equal(record.msg_id, record.transaction_id, about.index, "transaction_id")
+            check_equal(false, record.from_check, about.index, "from_check")
+            ends = ends + 1
+          end
+        end, { expect = 80 })
+      assert.same({ 40, 40 }, { ends, halves })
     end)
 
     it("keeps them in a topic of one's own as well", function()
