@@ -80,6 +80,12 @@ describe("plugins", function()
         "p%.lua: the name of the selector is empty" },
       { "plugins", SELECTOR, 1, "p%.lua: a file of %-%-plugins must say what it is" },
       { "plugins", "return { name = 'x' }", 1, "p%.lua: the hook " },
+      { "selector", "return setmetatable({}, { __index = function() return 5 end })", 1,
+        "p%.lua: the table of the selector must have the function select" },
+      { "hook", "return setmetatable({}, { __index = function() return 5 end })", 1,
+        "p%.lua: the hook has no function" },
+      { "plugins", "return setmetatable({}, { __index = function() return 5 end })", 1,
+        "p%.lua: the hook has no function" },
       { "selector", "coroutine.yield()", 1, "attempt to yield across C%-call boundary" },
       { "selector", "require('rocketmq').sleep(1)", 1, "p%.lua:1: sleep cannot wait here" },
       { "selector", "local function f() return f() + 1 end f()", 1, "stack overflow" },
@@ -224,11 +230,19 @@ end)
 describe("load_selector and load_hook", function()
   it("give the name", function()
     local where = folder { ["a.lua"] = SELECTOR,
-      ["b.lua"] = "return { name = 'b!', before = print }" }
+      ["b.lua"] = "return { name = 'b!', before = function() end }" }
     local before = #plugins.list()
     assert.equal("a", rocketmq.load_selector(where .. "/a.lua"))
     assert.equal("b!", rocketmq.load_hook(where .. "/b.lua"))
     assert.equal(before + 2, #plugins.list())
+  end)
+
+  it("are no matter to a producer that is shut down", function()
+    local where = folder { ["late.lua"] = HOOK }
+    local producer = rocketmq.producer { group = "g", namesrv = "127.0.0.1:1" }
+    producer:shutdown()
+    assert.equal("late", rocketmq.load_hook(where .. "/late.lua"))
+    assert.is_true(#rocketmq.producer { group = "g", namesrv = "127.0.0.1:1" }.hooks > 0)
   end)
 
   it("replace what the same file gave before", function()

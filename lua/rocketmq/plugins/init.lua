@@ -47,22 +47,18 @@ local function check_selector(path, value)
   end
 end
 
--- The function of a selector, or the table of a hook with its name.
-local function usable_part(is, name, value)
-  if is == "selector" then return type(value) == "function" and value or value.select end
-  local hook = {}
-  for field, part in pairs(value) do hook[field] = part end
-  hook.name = name
-  return hook
-end
-
 local function check(is, path, value)
-  if is == "selector" then
-    if type(value) == "table" then check_selector(path, value) end
-    return
-  end
+  if is == "selector" then return check_selector(path, value) end
   local why = require("rocketmq.hook").check(value, path .. ": the hook")
   if why then refuse(why) end
+end
+
+-- What a file returns, as a table of its own that says nothing else later.
+local function as_table(is, value)
+  if type(value) == "function" then return is == "selector" and { select = value } or value end
+  local plain = {}
+  for name, part in pairs(value) do plain[name] = part end
+  return plain
 end
 
 -- What the file of a folder is: its table says.
@@ -72,11 +68,6 @@ local function guess(path, value)
       .. "selector, or a table of a hook's functions"):format(path))
   end
   return value.select ~= nil and "selector" or "hook"
-end
-
-local function name_of(path, value)
-  local name = type(value) == "table" and value.name or nil
-  return name or path:match("[^/]*$"):gsub("%.lua$", "")
 end
 
 --- Reads a file; raises what is wrong with it.
@@ -94,10 +85,11 @@ local function read(is, path)
     refuse(("%s: the file must return a function or a table, not %s"):format(path,
       value == nil and "nothing" or "a " .. type(value)))
   end
+  value = as_table(is, value)
   if is == "plugins" then is = guess(path, value) end
   check(is, path, value)
-  local name = name_of(path, value)
-  return { is = is, name = name, path = path, value = usable_part(is, name, value) }
+  value.name = value.name or path:match("[^/]*$"):gsub("%.lua$", "")
+  return { is = is, name = value.name, path = path, value = value.select or value }
 end
 
 -- --- All files -----------------------------------------------------------------------------------
