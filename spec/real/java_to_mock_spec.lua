@@ -8,8 +8,8 @@ local support = require "spec.real.support"
 local seed = tonumber(os.getenv "RMQ_SEED") or os.time() % 1000000
 local COUNT = 400
 
--- Properties that the client adds to those of the message.
-local added = { UNIQ_KEY = true, WAIT = true }
+-- Properties that the client adds to those of the message; the last one in transactions.
+local added = { UNIQ_KEY = true, WAIT = true, PGROUP = true }
 
 local function text(field)
   if field == "-" then return nil end
@@ -108,5 +108,29 @@ for _, client in ipairs { "5.4.0", "4.9.2" } do
         assert.equal("java-" .. mode, mock:messages()[1].group)
       end)
     end
+
+    it("commits, rolls back, and is asked about transactions at the mock", function()
+      local mock = new_mock { brokers = 2, topics = { FromJava = 4 }, transaction_timeout = 50,
+        transaction_check_interval = 200, transaction_check_max = 1000 }
+      finally(function() mock:close() end)
+      local lines = support.java_beside(client, "SendRandom",
+        { mock.namesrv, "FromJava", "transaction", COUNT, seed })
+      assert.equal(COUNT, #lines)
+      assert(mock:wait(function() return #mock:transactions { state = "prepared" } == 0 end))
+      local messages = by_index(mock)
+      for position, line in ipairs(lines) do
+        local sent = read_line(line)
+        check_equal("SEND_OK", sent.status, sent, "status")
+        local transaction = mock:transactions { msg_id = sent.msg_id }[1]
+        local turn = (position - 1) % 3
+        check_equal(turn == 1 and "rolled back" or "committed", transaction.state, sent, "state")
+        check_equal(turn == 2, transaction.checks > 0, sent, "that the broker asked")
+        -- Of the half message only; and what the client has put beside after the send.
+        sent.properties.TRAN_MSG, sent.properties.__transactionId__ = nil, nil
+        check_equal(turn ~= 1, messages[sent.index] ~= nil, sent, "that it is there")
+        if turn ~= 1 then check_content(sent, messages[sent.index]) end
+      end
+      assert.same({}, mock:bad_input())
+    end)
   end)
 end

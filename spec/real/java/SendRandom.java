@@ -4,26 +4,34 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * Sends random messages with RocketMQ's Java client and prints what was sent and what came back.
  *
  * <pre>
- * SendRandom NAMESRV TOPIC sync|async|oneway|batch COUNT SEED
+ * SendRandom NAMESRV TOPIC sync|async|oneway|batch|transaction COUNT SEED
  * </pre>
  *
  * One line a message, fields separated by tabs: index (also the property "index"), status, msgId, offsetMsgId, broker,
  * queueId, queueOffset, flag, then base64 of tags, of the joined keys and of the body, and the properties as
  * name:value pairs of base64, separated by commas. What is absent is "-". Of a batch each message has the whole batch's
- * status and place.
+ * status and place. Of three messages in transactions the first is committed at once, the second rolled back, the third
+ * committed when the broker asks what has become of it.
  */
 public final class SendRandom {
   private static final int BATCH = 10;
@@ -41,22 +49,29 @@ public final class SendRandom {
 
   public static void main(String[] args) throws Exception {
     if (args.length != 5) {
-      System.err.println("usage: SendRandom NAMESRV TOPIC sync|async|oneway|batch COUNT SEED");
+      System.err.println("usage: SendRandom NAMESRV TOPIC sync|async|oneway|batch|transaction COUNT SEED");
       System.exit(2);
     }
     // The old client logs to stdout, which is for our lines.
     PrintStream out = System.out;
     System.setOut(System.err);
-    DefaultMQProducer producer = new DefaultMQProducer("java-" + args[2]);
+    DefaultMQProducer producer =
+        args[2].equals("transaction")
+            ? new TransactionMQProducer("java-" + args[2])
+            : new DefaultMQProducer("java-" + args[2]);
     producer.setNamesrvAddr(args[0]);
     producer.setInstanceName("java-" + ProcessHandle.current().pid());
     producer.setSendMsgTimeout(20_000);
     int status = 0;
     try {
-      producer.start();
       SendRandom sender = new SendRandom(args[1], Long.parseLong(args[4]));
       List<Message> messages = sender.make(Integer.parseInt(args[3]));
-      sender.send(producer, args[2], messages);
+      if (producer instanceof TransactionMQProducer) {
+        sender.sendInTransactions((TransactionMQProducer) producer, messages);
+      } else {
+        producer.start();
+        sender.send(producer, args[2], messages);
+      }
       sender.print(messages, out);
       producer.shutdown();
     } catch (Exception e) {
@@ -116,6 +131,46 @@ public final class SendRandom {
     }
     if (!open.await(LIMIT_SECONDS, TimeUnit.SECONDS)) {
       throw new IllegalStateException(open.getCount() + " callbacks are missing");
+    }
+  }
+
+  private void sendInTransactions(TransactionMQProducer producer, List<Message> messages) throws Exception {
+    Set<String> unasked = ConcurrentHashMap.newKeySet();
+    // Its end is awaited, so that what the last answers say has been sent.
+    ThreadPoolExecutor checks =
+        new ThreadPoolExecutor(2, 2, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
+    producer.setExecutorService(checks);
+    producer.setTransactionListener(new TransactionListener() {
+      @Override
+      public LocalTransactionState executeLocalTransaction(Message message, Object index) {
+        switch ((Integer) index % 3) {
+          case 0:
+            return LocalTransactionState.COMMIT_MESSAGE;
+          case 1:
+            return LocalTransactionState.ROLLBACK_MESSAGE;
+          default:
+            unasked.add(message.getUserProperty("index"));
+            return LocalTransactionState.UNKNOW;
+        }
+      }
+
+      @Override
+      public LocalTransactionState checkLocalTransaction(MessageExt message) {
+        unasked.remove(message.getUserProperty("index"));
+        return LocalTransactionState.COMMIT_MESSAGE;
+      }
+    });
+    producer.start();
+    for (int index = 0; index < messages.size(); index++) {
+      results.put(messages.get(index), producer.sendMessageInTransaction(messages.get(index), index));
+    }
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
+    while (!unasked.isEmpty() && System.nanoTime() < end) {
+      Thread.sleep(10);
+    }
+    checks.shutdown();
+    if (!unasked.isEmpty() || !checks.awaitTermination(LIMIT_SECONDS, TimeUnit.SECONDS)) {
+      throw new IllegalStateException("nobody asked about " + unasked);
     }
   }
 
