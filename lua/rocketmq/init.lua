@@ -6,6 +6,8 @@
 ---@field hook rocketmq.hook hooks that are ready to use
 ---@field transaction_producer fun(settings: table): rocketmq.TransactionProducer
 ---@field selector rocketmq.selector ready-made selectors
+---@field message_id fun(id: string, kind?: "unique"|"offset"): rocketmq.MessageId?, string? what an
+--- id says: who made it and when, or where the message is stored
 ---@field load_selector fun(path: string): string?, rocketmq.Error? as --selector: gives its name
 ---@field load_hook fun(path: string): string?, rocketmq.Error? as --hook: gives its name
 ---@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
@@ -28,6 +30,7 @@ local later = {
   mock = { "rocketmq.mock" },
   hook = { "rocketmq.hook" },
   selector = { "rocketmq.selector" },
+  message_id = { "rocketmq.message_id", "read" },
   transaction_producer = { "rocketmq.transaction", "new" },
   load_selector = { "rocketmq.plugins", "load_selector" },
   load_hook = { "rocketmq.plugins", "load_hook" },

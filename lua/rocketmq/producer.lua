@@ -348,6 +348,34 @@ function Producer:send_in_transaction() -- luacheck: no self
   error("this producer sends no transactions; make one with rocketmq.transaction_producer", 2)
 end
 
+---@param options? { timeout: number? }
+---@return number?
+local function recall_timeout(options)
+  if options == nil then return nil end
+  if type(options) ~= "table" then
+    error("recall: the options must be a table, not " .. type(options), 3)
+  end
+  for name in pairs(options) do
+    if name ~= "timeout" then
+      error(("recall: unknown option '%s'; there is timeout"):format(tostring(name)), 3)
+    end
+  end
+  return options.timeout
+end
+
+--- Takes back a message with `delay_ms`, `delay_seconds` or `deliver_at` whose time has not come yet.
+--- Messages with a `delay_level` cannot be recalled. Brokers do it from 5.3.3 on, when their
+--- `recallMessageEnable` is true. Doing it again does no harm.
+---@param topic string that the message was sent to
+---@param recall_handle string the `recall_handle` of the result of its send
+---@param options? { timeout: number? } milliseconds; default: the producer's `send_msg_timeout`
+---@return string? msg_id of the message
+---@return rocketmq.Error? err
+function Producer:recall(topic, recall_handle, options)
+  local timeout = recall_timeout(options)
+  return take(native.recall(self.handle, topic, recall_handle, timeout))
+end
+
 --- The queues of a topic that can be sent to, sorted by broker and id.
 ---@param topic string
 ---@return rocketmq.Queue[]? queues

@@ -167,6 +167,7 @@ static void answered(rmq_request *request, const rmq_outcome *outcome) {
       rmq_request_code_name(c->options.code), c->addr, header->code,
       rmq_response_code_name(header->code), len ? ": " : "", len, len ? header->remark.ptr : "");
   rmq_buf_plain(&failure.message, 0);
+  if (c->options.advice) rmq_buf_printf(&failure.message, ". %s", c->options.advice);
   fail(c, &failure, &result);
 }
 

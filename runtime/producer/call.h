@@ -17,7 +17,8 @@ typedef struct rmq_call_options {
   size_t n_ext;
   rmq_slice body;
   rmq_slice remark;
-  bool oneway; /* done when the bytes are with the kernel */
+  const char *advice; /* what to do when the broker refuses, a literal; NULL: nothing is said */
+  bool oneway;        /* done when the bytes are with the kernel */
   /* Doing it twice does no harm: when the connection ends before the answer, as one does that stood
    * idle while its broker was restarted, it is made once more on a new one. */
   bool repeatable;

@@ -62,6 +62,7 @@ typedef struct rmq_send {
   bool carries;           /* it makes the attempts for `members`, and has no message of its own */
   uint8_t mode;           /* an rmq_mode */
   uint8_t generation;     /* how many hooks stand between this send and the script */
+  bool timer_message;     /* it is to wait, in a way that brokers know since 5.0 */
   rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
   int64_t key;            /* for `choose` */
   rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
@@ -147,9 +148,10 @@ struct rmq_producer {
   uint64_t numbers;
   const rmq_hooks *hooks; /* NULL: nobody is called */
   void *hooks_arg;
-  unsigned generation; /* of the sends that are started now: 0, or that of the hook that runs */
-  bool admitting;      /* rmq_producer_admit is on the stack */
-  rmq_send *entering;  /* the send that rmq_producer_admit lets begin, while it has not ended */
+  unsigned generation;   /* of the sends that are started now: 0, or that of the hook that runs */
+  bool warned_of_timers; /* that a broker is too old for them */
+  bool admitting;        /* rmq_producer_admit is on the stack */
+  rmq_send *entering;    /* the send that rmq_producer_admit lets begin, while it has not ended */
 
   rmq_trace *trace; /* NULL: off */
   rmq_gathers gathers;

@@ -123,9 +123,9 @@ static const char *hint_for_code(int32_t code) {
     case RMQ_FLOW_CONTROL:
       return "The broker is overloaded: send slower, or give it more memory or faster disks.";
     case RMQ_MESSAGE_ILLEGAL:
-      return "The broker's own limits are smaller: look at maxMessageSize in its configuration, "
-             "and at the "
-             "lengths of body, properties and topic.";
+      return "The broker's own limits are smaller: look at maxMessageSize and timerMaxDelaySec in "
+             "its "
+             "configuration, and at the lengths of body, properties and topic, and the delay.";
     case RMQ_SERVICE_NOT_AVAILABLE:
       return "The broker's disk is full, or it is a slave or shutting down.";
     case RMQ_NO_PERMISSION:

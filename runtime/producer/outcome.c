@@ -184,7 +184,20 @@ static bool wants_better(const rmq_send *send, rmq_send_status status) {
   return send->attempts <= send->retries && !rmq_send_has_given_queue(send);
 }
 
+/* A broker before 5.0 delivers at once what was to wait, and does not say so. */
+static void warn_of_old_broker(rmq_send *send) {
+  rmq_producer *producer = send->producer;
+  if (producer->warned_of_timers) return;
+  producer->warned_of_timers = true;
+  rmq_log_line(
+      &producer->log, RMQ_LOG_WARN,
+      "broker %s (%s) is older than RocketMQ 5.0 and has delivered a message to topic %s at "
+      "once, for it knows no delay_ms, delay_seconds and deliver_at; use delay_level there",
+      send->broker, send->addr, send->topic->name);
+}
+
 static void stored(rmq_send *send, rmq_send_status status, const rmq_header *header) {
+  if (send->timer_message && header->version < RMQ_VERSION_5_0_0) warn_of_old_broker(send);
   rmq_send_reply reply;
   const char *missing = NULL;
   if (rmq_send_reply_decode(header, &reply, &missing) < 0) {

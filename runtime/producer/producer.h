@@ -27,8 +27,9 @@ typedef enum rmq_mode { RMQ_MODE_SYNC, RMQ_MODE_ASYNC, RMQ_MODE_ONEWAY } rmq_mod
 /* When a message is to be delivered. Levels are those that every broker has had; the other three need
  * a broker of 5.0 or later, and older ones deliver at once. */
 typedef enum rmq_delay_kind {
-  RMQ_DELAY_NONE,    /* at once */
-  RMQ_DELAY_LEVEL,   /* `delay` is 1 to 18, a line of the broker's table of times */
+  RMQ_DELAY_NONE,  /* at once */
+  RMQ_DELAY_LEVEL, /* `delay` is 1 to 18, a line of the broker's table of times */
+  /* Those that follow are timers. */
   RMQ_DELAY_MS,      /* so many milliseconds after the broker got it */
   RMQ_DELAY_SECONDS, /* so many seconds after */
   RMQ_DELAY_UNTIL    /* at this time, milliseconds since 1970 */

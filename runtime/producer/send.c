@@ -191,6 +191,7 @@ void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_
   send->mode = (uint8_t)options->mode;
   send->oneway = options->mode == RMQ_MODE_ONEWAY;
   send->generation = (uint8_t)send->producer->generation;
+  send->timer_message = message->delay_kind > RMQ_DELAY_LEVEL;
   send->retries = options->retries >= 0 ? options->retries : retries_of(settings, options->mode);
   send->choose = options->broker.len > 0 ? NULL : options->choose;
   send->key = options->key;

@@ -15,6 +15,7 @@
 #include "script/lua_hook.h"
 #include "script/lua_names.h"
 #include "script/lua_producer_parts.h"
+#include "script/lua_recall.h"
 #include "script/lua_result.h"
 #include "script/lua_settings.h"
 #include "script/lua_transaction.h"
@@ -544,6 +545,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
   set_functions(L, functions);
   set_functions(L, rmq_lua_admin_functions);
   set_functions(L, rmq_lua_transaction_functions);
+  set_functions(L, rmq_lua_recall_functions);
   rmq_lua_pending_open(L);
   lua_setfield(L, -2, "take");
   lua_pushliteral(L, RMQLUA_VERSION);

@@ -7,6 +7,7 @@
 #include "wire/ids.h"
 #include "wire/namesrv.h"
 #include "wire/properties.h"
+#include "wire/recall.h"
 
 static int response_name(lua_State *L) {
   lua_pushstring(L, rmq_response_code_name((int32_t)luaL_checkinteger(L, 1)));
@@ -134,6 +135,33 @@ static int decode_offset_id(lua_State *L) {
   return 1;
 }
 
+static int encode_recall_handle(lua_State *L) {
+  static const char *const names[] = {"topic", "broker", "deliver_at", "msg_id", NULL};
+  rmq_wire_room *room = rmq_wire_room_of(L);
+  rmq_wire_args args = rmq_wire_args_open(L, 1, "wire.encode_recall_handle", names);
+  rmq_recall_handle handle = {.topic = rmq_wire_args_text(&args, "topic", NULL),
+                              .broker = rmq_wire_args_text(&args, "broker", NULL),
+                              .deliver_at = rmq_wire_args_i64(&args, "deliver_at", 0),
+                              .msg_id = rmq_wire_args_text(&args, "msg_id", NULL)};
+  rmq_recall_handle_encode(&room->out, &handle);
+  rmq_wire_push_slice(L, rmq_buf_slice(&room->out));
+  return 1;
+}
+
+static int decode_recall_handle(lua_State *L) {
+  rmq_wire_room *room = rmq_wire_room_of(L);
+  rmq_recall_handle handle;
+  if (rmq_recall_handle_decode(rmq_wire_check_text(L, 1), &room->scratch, &handle) < 0) {
+    return rmq_wire_fail(L, "this is no recall handle");
+  }
+  lua_createtable(L, 0, 4);
+  rmq_wire_set_text(L, "topic", handle.topic);
+  rmq_wire_set_text(L, "broker", handle.broker);
+  rmq_wire_set_i64(L, "deliver_at", handle.deliver_at);
+  rmq_wire_set_text(L, "msg_id", handle.msg_id);
+  return 1;
+}
+
 const luaL_Reg rmq_wire_name_functions[] = {
     {"response_name", response_name},
     {"request_name", request_name},
@@ -144,5 +172,7 @@ const luaL_Reg rmq_wire_name_functions[] = {
     {"id_maker", id_maker},
     {"encode_offset_id", encode_offset_id},
     {"decode_offset_id", decode_offset_id},
+    {"encode_recall_handle", encode_recall_handle},
+    {"decode_recall_handle", decode_recall_handle},
     {NULL, NULL},
 };

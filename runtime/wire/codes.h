@@ -28,7 +28,8 @@ enum {
   RMQ_SEND_BATCH_MESSAGE = 320,
   RMQ_SEND_REPLY_MESSAGE = 324,
   RMQ_SEND_REPLY_MESSAGE_V2 = 325,
-  RMQ_PUSH_REPLY_MESSAGE_TO_CLIENT = 326
+  RMQ_PUSH_REPLY_MESSAGE_TO_CLIENT = 326,
+  RMQ_RECALL_MESSAGE = 370
 };
 
 /* Response codes (ResponseCode and RemotingSysResponseCode in Java). */
@@ -50,6 +51,7 @@ enum {
   RMQ_NOT_IN_CURRENT_UNIT = 205,
   RMQ_NO_MESSAGE = 208,
   RMQ_FLOW_CONTROL = 215,
+  RMQ_ILLEGAL_OPERATION = 604,
   RMQ_GO_AWAY = 1500
 };
 
@@ -72,6 +74,9 @@ enum {
 /* The language that our requests name (LanguageCode OTHER) and the version (V5_3_3) that decides what
  * servers send us: from 401 on a name server writes standard JSON. */
 enum { RMQ_LANGUAGE_OTHER = 7, RMQ_VERSION = 479 };
+
+/* The first version whose brokers hold messages until a time of their own (MQVersion). */
+enum { RMQ_VERSION_5_0_0 = 413 };
 
 /* The master of a broker group has this id; the others are slaves. */
 enum { RMQ_MASTER_ID = 0 };

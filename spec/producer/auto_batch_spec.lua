@@ -168,9 +168,13 @@ describe("auto_batch", function()
       assert(producer:send_async(message, { queue = queue }))
     end
     assert.is_true(producer:flush())
+    local delivered = 0
     for i, message in ipairs(c.mock:messages("Orders", "broker-b", 1)) do
+      if message.delivered then -- what waits has no place in the queue yet
+        assert.equal(delivered, message.queue_offset)
+        delivered = delivered + 1
+      end
       if message.body ~= "the route is known" then
-        assert.equal(message.queue_offset, i - 1)
         if i > 1 then
           local before = c.mock:messages("Orders", "broker-b", 1)[i - 1].body
           if tonumber(before) then assert.is_true(tonumber(before) < tonumber(message.body)) end

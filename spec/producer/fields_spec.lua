@@ -5,7 +5,9 @@ local cluster = require "spec.support.cluster"
 describe("a message", function()
   local c
 
-  setup(function() c = cluster.new { topics = { Orders = 1, ["%RETRY%g"] = 1 } } end)
+  setup(function()
+    c = cluster.new { topics = { Orders = 1, ["%RETRY%g"] = 1 }, max_delay = 2147483647 }
+  end)
   teardown(function() c:finish() end)
 
   local function last()

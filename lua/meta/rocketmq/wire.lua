@@ -238,6 +238,21 @@ function wire.encode_offset_id(where) end
 ---@return string? err
 function wire.decode_offset_id(id) end
 
+---@class rocketmq.wire.recall_handle
+---@field topic string
+---@field broker string the name of the broker that has the message
+---@field deliver_at number|string ms since 1970
+---@field msg_id string the message's unique id
+
+---@param handle rocketmq.wire.recall_handle
+---@return string text
+function wire.encode_recall_handle(handle) end
+
+---@param text string
+---@return rocketmq.wire.recall_handle? handle
+---@return string? err
+function wire.decode_recall_handle(text) end
+
 ---@class rocketmq.wire.client_request
 ---@field opaque? integer default 0
 ---@field serialize? rocketmq.wire.serialize default "rocketmq"

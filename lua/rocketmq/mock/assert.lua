@@ -24,6 +24,8 @@ local message_rows = {
   { name = "tags", compare = "equal" }, { name = "keys", compare = "list" },
   { name = "properties", compare = "subset" }, { name = "flag", compare = "equal" },
   { name = "msg_id", compare = "equal" }, { name = "group", compare = "equal" },
+  { name = "compressed", compare = "equal" }, { name = "delivered", compare = "equal" },
+  { name = "recalled", compare = "equal" }, { name = "deliver_at", compare = "equal" },
   { name = "sys_flag", compare = "equal" }, { name = "batch", compare = "equal" },
   { name = "oneway", compare = "equal" }, { name = "connection", compare = "equal" },
 }

@@ -25,6 +25,11 @@ local tests = {
   boolean = function(value) return type(value) == "boolean" end,
   ["function"] = function(value) return type(value) == "function" end,
   table = function(value) return type(value) == "table" end,
+  times = function(value)
+    if type(value) ~= "string" then return false end
+    local others = value:gsub("%f[%w]%d+[smhd]%f[%W]", "")
+    return #others < #value and not others:find "%S"
+  end,
 }
 
 local wanted = {
@@ -32,6 +37,7 @@ local wanted = {
   code = "a whole number of 32 bits", fraction = "a number from 0 to 1",
   string = "a text", bytes = "a string of bytes", boolean = "true or false", table = "a table",
   ["function"] = "a function",
+  times = "times with a blank between them, as '1s 5s 10m 2h'",
 }
 
 -- The number of letters to insert, delete, replace or swap to make one name from the other.

@@ -23,7 +23,10 @@ local wire = require "rocketmq.wire"
 ---@field topic string
 ---@field broker string
 ---@field queue_id integer
----@field queue_offset integer
+---@field queue_offset integer? nil while it waits for its time
+---@field deliver_at integer? when its delay ends, milliseconds since 1970, as it asked for
+---@field delivered boolean false while it waits
+---@field recalled boolean it is not going to be delivered
 ---@field body string decompressed; as it came when that is impossible
 ---@field compressed "zlib"|"lz4"|"zstd"|nil how it came
 ---@field tags string?
@@ -106,11 +109,21 @@ end
 ---Notes a message that was stored.
 ---@param entry table `request` (what `request` gave), `topic`, `broker`, `queue_id`,
 --- `queue_offset`, `offset_msg_id`, `member` (its number in a batch, from 1, or nil), `properties`
---- (when they are not those of the request)
+--- (when they are not those of the request), and of one that waits `deliver_at` and `delivered`
 function Journal:message(entry)
   self.received = self.received + 1
   entry.stored = self.wall()
   self.message_list:put(entry)
+end
+
+---Changes what is noted of a message, also where somebody looks at it already.
+---@param entry table what `message` got
+---@param changes table
+function Journal:change(entry, changes) -- luacheck: no self
+  for name, value in pairs(changes) do
+    entry[name] = value
+    if entry.opened then entry.opened[name] = value end
+  end
 end
 
 ---Notes bytes that were no request.
@@ -211,6 +224,8 @@ local function open_message(entry)
   message.offset_msg_id = entry.offset_msg_id
   message.store_timestamp = entry.stored
   message.batch = entry.member ~= nil
+  message.deliver_at, message.delivered = entry.deliver_at, entry.delivered ~= false
+  message.recalled = entry.recalled == true
   entry.opened = message
   return message
 end
@@ -245,14 +260,22 @@ function Journal:attempts()
   return all
 end
 
+-- Whether a message is in a topic, or in the light queue of this name.
+local function is_in(entry, topic)
+  if entry.topic == topic then return true end
+  if topic:sub(1, 5) ~= "%LMQ%" then return false end
+  local queues = open_message(entry).properties.INNER_MULTI_DISPATCH
+  return queues ~= nil and ("," .. queues .. ","):find("," .. topic .. ",", 1, true) ~= nil
+end
+
 ---Messages in the order in which they came.
----@param topic string?
+---@param topic string? or the name of a light queue, with its %LMQ%
 ---@param broker string?
 ---@param queue_id integer?
 ---@return rocketmq.mock.Message[]
 function Journal:messages(topic, broker, queue_id)
   return self.message_list:pick(function(entry)
-    return (topic == nil or entry.topic == topic) and (broker == nil or entry.broker == broker)
+    return (topic == nil or is_in(entry, topic)) and (broker == nil or entry.broker == broker)
       and (queue_id == nil or entry.queue_id == queue_id)
   end, open_message)
 end

@@ -50,6 +50,7 @@ local list = {
   require "rocketmq.mock.routes",
   require "rocketmq.mock.calls",
   require "rocketmq.mock.transactions",
+  require "rocketmq.mock.timer",
 }
 
 local parts = { list = list }

@@ -90,12 +90,11 @@ local STORED_OVERHEAD = 91
 ---@class rocketmq.mock.Broker
 local methods = {}
 
----Stores a message: gives it its place, and notes it in the journal.
----@param sent table `topic`, `queue_id`, `body`, `properties`, `entry`, as a part's `keep` got
---- them, and `member`, its number in a batch, or nil
+---Gives a message its place.
+---@param sent table `topic`, `queue_id`, `body`, `properties`
 ---@return integer queue_offset
 ---@return string offset_msg_id
-function methods:store(sent)
+function methods:place(sent)
   local group = self.group
   local offsets = group.offsets[sent.topic]
   if not offsets then
@@ -108,9 +107,28 @@ function methods:store(sent)
   group.log_offset = log_offset + STORED_OVERHEAD + #sent.body + #sent.topic + #sent.properties
   local offset_id = wire.encode_offset_id { host = self.server.ip, port = self.port,
     offset = log_offset }
-  group.world.journal:message { request = sent.entry, topic = sent.topic, broker = self.name,
-    queue_id = sent.queue_id, queue_offset = queue_offset, offset_msg_id = offset_id,
-    member = sent.member, properties = changed_properties(sent) }
+  return queue_offset, offset_id
+end
+
+---Notes a message in the journal.
+---@param sent table `topic`, `queue_id`, `properties`, `entry`, as a part's `keep` got them, and
+--- `member`, its number in a batch, or nil
+---@param what table what else the journal says of it: `queue_offset`, `offset_msg_id` ...
+---@return table entry of the journal
+function methods:note(sent, what)
+  what.request, what.topic, what.broker = sent.entry, sent.topic, self.name
+  what.queue_id, what.member, what.properties = sent.queue_id, sent.member, changed_properties(sent)
+  self.group.world.journal:message(what)
+  return what
+end
+
+---Stores a message: gives it its place, and notes it.
+---@param sent table as for `place` and `note`
+---@return integer queue_offset
+---@return string offset_msg_id
+function methods:store(sent)
+  local queue_offset, offset_id = self:place(sent)
+  self:note(sent, { queue_offset = queue_offset, offset_msg_id = offset_id })
   return queue_offset, offset_id
 end
 

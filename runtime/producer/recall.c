@@ -1,0 +1,100 @@
+#include "producer/recall.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "producer/call.h"
+#include "producer/core.h"
+#include "producer/message.h"
+#include "wire/codes.h"
+#include "wire/recall.h"
+
+typedef struct recall {
+  rmq_recall_done *done;
+  void *arg;
+} recall;
+
+static void called(void *arg, const rmq_call_end *end) {
+  recall asked = *(recall *)arg;
+  free(arg);
+  rmq_slice msg_id = {NULL, 0};
+  if (!end->failure) msg_id = rmq_header_field(end->header, "msgId");
+  asked.done(asked.arg, end->failure, msg_id);
+}
+
+static bool begins_with(rmq_slice text, const char *start) {
+  size_t len = strlen(start);
+  return text.len >= len && memcmp(text.ptr, start, len) == 0;
+}
+
+enum { SHOWN = 128 }; /* of a name that somebody else chose */
+
+static int shown(rmq_slice text) { return (int)(text.len < SHOWN ? text.len : SHOWN); }
+
+static int check_topic(rmq_slice topic, rmq_failure *why) {
+  if (rmq_topic_check(topic, why) < 0) return RMQ_EINVAL;
+  if (!begins_with(topic, "%RETRY%") && !begins_with(topic, "%DLQ%")) return 0;
+  rmq_failure_set(why, RMQ_KIND_MESSAGE, 0,
+                  "topic \"%.*s\" is a consumer group's; its messages cannot be recalled",
+                  shown(topic), topic.ptr);
+  return RMQ_EINVAL;
+}
+
+static int check_handle(rmq_slice topic, rmq_slice text, rmq_buf *scratch,
+                        rmq_recall_handle *handle, rmq_failure *why) {
+  if (rmq_recall_handle_decode(text, scratch, handle) < 0) {
+    rmq_failure_set(why, RMQ_KIND_MESSAGE, 0,
+                    "the recall handle \"%.*s\" is none; give the recall_handle of the result that "
+                    "the message's send returned",
+                    shown(text), text.len ? text.ptr : "");
+    rmq_buf_plain(&why->message, 0);
+    return RMQ_EINVAL;
+  }
+  if (rmq_slice_equal(handle->topic, topic)) return 0;
+  rmq_failure_set(why, RMQ_KIND_MESSAGE, RMQ_ILLEGAL_OPERATION,
+                  "the recall handle is of a message to topic \"%.*s\", not to topic \"%.*s\"",
+                  shown(handle->topic), handle->topic.ptr, shown(topic), topic.ptr);
+  rmq_buf_plain(&why->message, 0);
+  return RMQ_EINVAL;
+}
+
+static int call(rmq_producer *producer, rmq_slice topic, rmq_slice text, rmq_slice broker,
+                int64_t timeout_ms, recall *asked) {
+  rmq_field ext[] = {
+      {rmq_slice_text("producerGroup"), producer->group},
+      {rmq_slice_text("topic"), topic},
+      {rmq_slice_text("recallHandle"), text},
+      {rmq_slice_text("bname"), broker},
+  };
+  rmq_call_options options = {
+      .code = RMQ_RECALL_MESSAGE,
+      .broker = broker,
+      .topic = topic,
+      .ext = ext,
+      .n_ext = sizeof ext / sizeof ext[0],
+      .repeatable = true,
+      .timeout_ms = timeout_ms > 0 ? timeout_ms : producer->settings.send_msg_timeout,
+      .advice =
+          "A broker recalls messages from 5.3.3 on when its recallMessageEnable is true, and "
+          "only until their time has come.",
+  };
+  return rmq_producer_call(producer, &options, called, asked);
+}
+
+int rmq_producer_recall(rmq_producer *producer, rmq_slice topic, rmq_slice handle,
+                        int64_t timeout_ms, rmq_recall_done *done, void *arg) {
+  rmq_buf scratch = {0};
+  rmq_recall_handle parts;
+  int status = rmq_producer_check_state(producer);
+  if (status == 0) status = check_topic(topic, &producer->refusal);
+  if (status == 0) status = check_handle(topic, handle, &scratch, &parts, &producer->refusal);
+  if (status == 0) {
+    recall *asked = rmq_alloc(sizeof *asked);
+    *asked = (recall){done, arg};
+    status = call(producer, topic, handle, parts.broker, timeout_ms, asked);
+    if (status < 0) free(asked);
+  }
+  rmq_buf_free(&scratch);
+  return status;
+}
