@@ -100,6 +100,24 @@ static void what_gets_no_shorter_is_left(void) {
   free(noise);
 }
 
+/* What looks random at every place, and is not. */
+static void repeated_noise_is_found(void) {
+  enum { PART = 3000, WHOLE = 4 * PART };
+  uint8_t *noise = noise_of(WHOLE);
+  for (size_t i = PART; i < WHOLE; i++) noise[i] = noise[i - PART];
+  for (size_t i = 0; i < ALL; i++) {
+    CHECK(pack(all[i], 5, noise, WHOLE));
+    CHECK(rmq_buf_len(&packed) < PART + 200);
+    CHECK_INT(unpack(rmq_compression_flags(all[i]), WHOLE), 0);
+    CHECK(rmq_slice_equal(rmq_buf_slice(&out), rmq_slice_make(noise, WHOLE)));
+  }
+  /* Random letters: no word of it comes again, and a quarter can be saved all the same. */
+  for (size_t i = 0; i < WHOLE; i++) noise[i] = (uint8_t)('0' + (noise[i] & 63));
+  CHECK(pack(RMQ_COMPRESSION_ZLIB, 5, noise, PART));
+  CHECK(rmq_buf_len(&packed) < PART * 8 / 10);
+  free(noise);
+}
+
 static void one_compressor_for_many(void) {
   uint8_t *body = text_of(30000);
   for (size_t i = 0; i < ALL; i++) {
@@ -184,6 +202,7 @@ int main(void) {
   check_run("every length comes back", every_length_comes_back);
   check_run("every level comes back", every_level_comes_back);
   check_run("what gets no shorter is left", what_gets_no_shorter_is_left);
+  check_run("repeated noise is found", repeated_noise_is_found);
   check_run("one compressor for many", one_compressor_for_many);
   check_run("LZ4 blocks are independent", lz4_blocks_are_independent);
   check_run("old senders say only that it is compressed",
