@@ -269,6 +269,7 @@ void rmq_producer_drop_calls(rmq_producer *producer) {
   while (!rmq_link_alone(&producer->calls)) {
     call *c = rmq_link_owner(producer->calls.next, call, link);
     withdraw(c);
+    if (c->options.drop) c->options.drop(c->arg);
     release(c);
   }
 }

@@ -22,8 +22,9 @@ typedef struct rmq_call_options {
   /* Doing it twice does no harm: when the connection ends before the answer, as one does that stood
    * idle while its broker was restarted, it is made once more on a new one. */
   bool repeatable;
-  bool to_the_end;    /* may start while the producer is shutting down, too */
-  int64_t timeout_ms; /* with the route question; 0: mq_client_api_timeout */
+  bool to_the_end;         /* may start while the producer is shutting down, too */
+  void (*drop)(void *arg); /* releases `arg` when `done` never comes: after a fork; or NULL */
+  int64_t timeout_ms;      /* with the route question; 0: mq_client_api_timeout */
 } rmq_call_options;
 
 /* How a call ended. Valid during `done` only. */

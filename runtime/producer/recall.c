@@ -7,20 +7,45 @@
 #include "producer/call.h"
 #include "producer/core.h"
 #include "producer/message.h"
+#include "producer/trace.h"
 #include "wire/codes.h"
 #include "wire/recall.h"
 
 typedef struct recall {
+  rmq_producer *producer;
   rmq_recall_done *done;
   void *arg;
+  char *topic;
+  char *msg_id; /* as the handle says it */
 } recall;
 
+static recall *make(rmq_producer *producer, const rmq_recall_handle *handle, rmq_recall_done *done,
+                    void *arg) {
+  recall *asked = rmq_alloc(sizeof *asked);
+  *asked = (recall){.producer = producer,
+                    .done = done,
+                    .arg = arg,
+                    .topic = rmq_copy_text(handle->topic.ptr, handle->topic.len),
+                    .msg_id = rmq_copy_text(handle->msg_id.ptr, handle->msg_id.len)};
+  return asked;
+}
+
+static void release(void *arg) {
+  recall *asked = arg;
+  free(asked->topic);
+  free(asked->msg_id);
+  free(asked);
+}
+
 static void called(void *arg, const rmq_call_end *end) {
-  recall asked = *(recall *)arg;
-  free(arg);
+  recall *asked = arg;
+  bool success = !end->failure;
   rmq_slice msg_id = {NULL, 0};
-  if (!end->failure) msg_id = rmq_header_field(end->header, "msgId");
-  asked.done(asked.arg, end->failure, msg_id);
+  if (success) msg_id = rmq_header_field(end->header, "msgId");
+  rmq_trace_recall(asked->producer, rmq_slice_text(asked->topic), rmq_slice_text(asked->msg_id),
+                   success);
+  asked->done(asked->arg, end->failure, msg_id);
+  release(asked);
 }
 
 static bool begins_with(rmq_slice text, const char *start) {
@@ -74,6 +99,7 @@ static int call(rmq_producer *producer, rmq_slice topic, rmq_slice text, rmq_sli
       .ext = ext,
       .n_ext = sizeof ext / sizeof ext[0],
       .repeatable = true,
+      .drop = release,
       .timeout_ms = timeout_ms > 0 ? timeout_ms : producer->settings.send_msg_timeout,
       .advice =
           "A broker recalls messages from 5.3.3 on when its recallMessageEnable is true, and "
@@ -90,10 +116,9 @@ int rmq_producer_recall(rmq_producer *producer, rmq_slice topic, rmq_slice handl
   if (status == 0) status = check_topic(topic, &producer->refusal);
   if (status == 0) status = check_handle(topic, handle, &scratch, &parts, &producer->refusal);
   if (status == 0) {
-    recall *asked = rmq_alloc(sizeof *asked);
-    *asked = (recall){done, arg};
+    recall *asked = make(producer, &parts, done, arg);
     status = call(producer, topic, handle, parts.broker, timeout_ms, asked);
-    if (status < 0) free(asked);
+    if (status < 0) release(asked);
   }
   rmq_buf_free(&scratch);
   return status;
