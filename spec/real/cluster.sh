@@ -146,7 +146,7 @@ describe_broker() {
   local version=$1 folder=$2 namesrv_port=$3 port=$4
   describe_server "$folder" "$version" org.apache.rocketmq.broker.BrokerStartup \
     "-Xms256m -Xmx384m -XX:MaxDirectMemorySize=128m" -c "$folder/server.conf"
-  # Fast failure would refuse sends that waited 200 ms in the broker, as they do on a busy machine.
+  # Delays are short and exact; what a broker does not know it does not read. Fast failure would refuse sends that waited 200 ms in the broker, as they do on a busy machine.
   cat >"$folder/server.conf" <<END
 brokerClusterName=C
 brokerName=${folder##*/}
@@ -166,6 +166,11 @@ mappedFileSizeTimerLog=1048576
 diskMaxUsedSpaceRatio=99
 brokerFastFailureEnable=false
 traceTopicEnable=true
+messageDelayLevel=1s 2s 3s
+timerPrecisionMs=100
+recallMessageEnable=true
+enableLmq=true
+enableMultiDispatch=true
 END
 }
 

@@ -6,9 +6,12 @@ import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
@@ -22,8 +25,11 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * prints one line of ASCII-only JSON a message. It commits no offset, so it can run again.
  *
  * <pre>
- * Drain [-Dexpect=N] [-Dseconds=N] NAMESRV TOPIC...
+ * Drain [-Dexpect=N] [-Dseconds=N] [-Dparent=TOPIC] NAMESRV TOPIC...
  * </pre>
+ *
+ * The name of a light queue (%LMQ%...) may stand for a topic; "parent" is then a topic on the brokers that have it, for
+ * no name server knows light queues.
  *
  * A message becomes readable a moment after its send was acknowledged, therefore "expect" waits (up to "seconds", 30) until
  * at least so many messages were read. One more look at every queue follows, so that a message stored twice shows.
@@ -79,7 +85,7 @@ public final class Drain {
   /** Reads each queue from where the last sweep ended up to its present end. */
   private void sweep(List<String> topics) throws Exception {
     for (String topic : topics) {
-      List<MessageQueue> queues = new ArrayList<>(consumer.fetchSubscribeMessageQueues(topic));
+      List<MessageQueue> queues = new ArrayList<>(queuesOf(topic));
       queues.sort(null);
       for (MessageQueue queue : queues) {
         if (!next.containsKey(queue)) {
@@ -88,6 +94,19 @@ public final class Drain {
         readQueue(queue, consumer.maxOffset(queue));
       }
     }
+  }
+
+  private Collection<MessageQueue> queuesOf(String topic) throws Exception {
+    String parent = System.getProperty("parent");
+    if (parent == null || !topic.startsWith("%LMQ%")) {
+      return consumer.fetchSubscribeMessageQueues(topic);
+    }
+    Set<MessageQueue> queues = new HashSet<>();
+    for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(parent)) {
+      consumer.maxOffset(queue); // the client learns the broker's address
+      queues.add(new MessageQueue(topic, queue.getBrokerName(), 0));
+    }
+    return queues;
   }
 
   private void readQueue(MessageQueue queue, long max) throws Exception {
