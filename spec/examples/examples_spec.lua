@@ -87,6 +87,26 @@ describe("the example", function()
       "News\thook: .*" .. blocked .. "rate_limit: .* fits in %d+ ms" }, run "hook_forbid")
   end)
 
+  it("delay", function()
+    matches({ "in ten seconds, by level: SEND_OK", "in 1500 milliseconds: SEND_OK",
+      "in half an hour: SEND_OK", "at the next full hour: SEND_OK", "by level: SEND_OK",
+      "by time: SEND_OK", "true\ttrue", "level 19: delay_level is 19; it must be from 1 to 18.*",
+      "twice: delay_level and delay_seconds are both given.*",
+      "in 1970: deliver_at is %d+; .* milliseconds since 1970.*",
+      "in a month: .*code 13 MESSAGE_ILLEGAL.*max delay 259200000ms.*" }, run "delay")
+  end)
+
+  it("recall", function()
+    matches({ "SEND_OK", "true\tnil",
+      'the recall handle is of a message to topic "Cancellations".*',
+      'the recall handle "no handle" is none.*' }, run "recall")
+  end)
+
+  it("compression", function()
+    matches({ "zlib, level 5, from 4096 bytes on", "14391 bytes: SEND_OK", "lz4: SEND_OK",
+      "zstd: SEND_OK", "as it is: SEND_OK" }, run "compression")
+  end)
+
   it("batch", function()
     matches({ "reading 1: SEND_OK, offset 0", "reading 2: SEND_OK, offset 1",
       "reading 3: SEND_OK, offset 2", "reading 4: SEND_OK, offset 3",
