@@ -79,9 +79,9 @@ void rmq_compressor_free(rmq_compressor *compressor) {
 
 /* True when some bytes, taken evenly from the body, are as varied as random ones: compressed,
  * encrypted, or an image. Their counts' squares add up to n + n * n / 256 then, with a deviation of a
- * fiftieth of that; of base64 they add up to three times as much, of text to far more. */
+ * thirtieth of that; of base64 they add up to three times as much, of text to far more. */
 static bool bytes_look_random(rmq_slice body) {
-  enum { SAMPLES = 1024, LIMIT = (SAMPLES + SAMPLES * SAMPLES / 256) * 5 / 4 };
+  enum { SAMPLES = 512, LIMIT = (SAMPLES + SAMPLES * SAMPLES / 256) * 5 / 4 };
   uint16_t counts[256] = {0};
   if (body.len < SAMPLES) return false;
   size_t step = body.len / SAMPLES;

@@ -95,6 +95,27 @@ describe("compression", function()
     assert.equal(text, c.mock:messages()[1].body)
   end)
 
+  it("is of the body that a hook has made", function()
+    start({ retries = 3 }, { brokers = 2 })
+    local bodies = {}
+    c.producer:add_hook {
+      before = function(ctx)
+        assert.equal(text, ctx.message.body)
+        if ctx.attempt > 1 then
+          ctx.message.body = ("attempt %d of "):format(ctx.attempt) .. text
+        end
+        if ctx.attempt == 4 then ctx.message.body = "short" end
+      end,
+    }
+    c.mock:rule { at = "broker", code = "SEND_MESSAGE_V2", times = 3, answer = { code = 2 } }
+    assert(c.producer:send { topic = "Orders", body = text })
+    for i, request in ipairs(c.mock:requests { code = "SEND_MESSAGE_V2" }) do
+      bodies[i] = assert(wire.decompress(request.body, tonumber(request.ext.f)))
+      assert.equal(i < 4 and "769" or "0", request.ext.f)
+    end
+    assert.same({ text, "attempt 2 of " .. text, "attempt 3 of " .. text, "short" }, bodies)
+  end)
+
   it("is of each message's own body, whatever the one before had", function()
     start {}
     for i = 1, 50 do

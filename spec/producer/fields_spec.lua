@@ -113,6 +113,28 @@ describe("a message", function()
     assert.is_nil(all[#all].ext.l)
   end)
 
+  it("keeps them when a hook changes something else", function()
+    local producer = c:add_producer()
+    producer:add_hook { before = function(ctx) ctx.message.properties.trace = "t-1" end }
+    assert(producer:send { topic = "Orders", body = "x", delay_level = 3, sharding_key = "s",
+      lmq = "a" })
+    local properties = last().properties
+    assert.same({ "3", "s", "%LMQ%a", "t-1" }, { properties.DELAY, properties.__SHARDINGKEY,
+      properties.INNER_MULTI_DISPATCH, properties.trace })
+    assert(producer:send { topic = "%RETRY%g", body = "x", properties = { RECONSUME_TIME = "2" } })
+    local requests = c.mock:requests { topic = "%RETRY%g", code = "SEND_MESSAGE_V2" }
+    assert.equal("2", requests[#requests].ext.j)
+    assert.is_nil(last().properties.RECONSUME_TIME)
+  end)
+
+  it("is marked when its producer is in unit mode", function()
+    for _, wanted in ipairs { true, false } do
+      assert(c:add_producer({ unit_mode = wanted }):send { topic = "Orders", body = "x" })
+      local requests = c.mock:requests { topic = "Orders", code = "SEND_MESSAGE_V2" }
+      assert.equal(tostring(wanted), requests[#requests].ext.k)
+    end
+  end)
+
   it("to another topic cannot have such counts", function()
     local result, err = c.producer:send { topic = "Orders", body = "x",
       properties = { RECONSUME_TIME = "3" } }
