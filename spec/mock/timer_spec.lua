@@ -54,6 +54,27 @@ describe("the mock", function()
     assert(c.mock:wait(function() return slow.delivered end))
   end)
 
+  it("gives a message its place in the queue when it is delivered", function()
+    start { timer_scale = 0.001 }
+    local queue = { topic = "Orders", broker = "broker-a", id = 1 }
+    local function put(fields)
+      fields.topic, fields.body = "Orders", "x"
+      return assert(c.producer:send(fields, { queue = queue }))
+    end
+    put { delay_seconds = 60 }
+    local second = put {}
+    assert.equal(0, second.queue_offset)
+    assert.equal(1, c.producer:max_offset(queue))
+    assert.equal(0, c.producer:min_offset(queue))
+    local waited = c.mock:messages()[1]
+    local before = waited.store_timestamp
+    assert(c.mock:wait(function() return waited.delivered end))
+    assert.equal(1, waited.queue_offset)
+    assert.equal(2, c.producer:max_offset(queue))
+    assert.equal(1, c.producer:search_offset(queue, waited.store_timestamp))
+    assert.is_true(waited.store_timestamp > before)
+  end)
+
   it("knows the delay levels, and others when it is told", function()
     start { timer_scale = 0.0001 }
     for level, seconds in pairs { [1] = 1, [2] = 5, [5] = 60, [18] = 7200 } do

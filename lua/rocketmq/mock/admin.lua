@@ -57,7 +57,13 @@ local function queue_of(broker, command)
   end
   local topic = command.ext.topic
   local next_offset = (broker.group.offsets[topic] or {})[queue_id] or 0
-  return broker.group.world.journal:messages(topic, broker.name, queue_id), nil, next_offset
+  local there = {}
+  for _, message in ipairs(broker.group.world.journal:messages(topic, broker.name, queue_id)) do
+    if message.delivered then there[#there + 1] = message end
+  end
+  -- Those that waited came later than they were sent.
+  table.sort(there, function(a, b) return a.queue_offset < b.queue_offset end)
+  return there, nil, next_offset
 end
 
 local function offset_answer(offset)

@@ -112,7 +112,7 @@ end
 --- (when they are not those of the request), and of one that waits `deliver_at` and `delivered`
 function Journal:message(entry)
   self.received = self.received + 1
-  entry.stored = self.wall()
+  entry.store_timestamp = self.wall()
   self.message_list:put(entry)
 end
 
@@ -222,7 +222,7 @@ local function open_message(entry)
   message.topic, message.broker = entry.topic, entry.broker
   message.queue_id, message.queue_offset = entry.queue_id, entry.queue_offset
   message.offset_msg_id = entry.offset_msg_id
-  message.store_timestamp = entry.stored
+  message.store_timestamp = entry.store_timestamp
   message.batch = entry.member ~= nil
   message.deliver_at, message.delivered = entry.deliver_at, entry.delivered ~= false
   message.recalled = entry.recalled == true

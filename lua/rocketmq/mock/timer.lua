@@ -80,7 +80,7 @@ local function deliver(broker, sent, id, note)
   if note.recalled then return end
   local queue_offset, offset_id = broker:place(sent)
   broker.group.world.journal:change(note, { queue_offset = queue_offset,
-    offset_msg_id = offset_id, delivered = true })
+    offset_msg_id = offset_id, delivered = true, store_timestamp = wall() })
 end
 
 local function keep(broker, sent)
