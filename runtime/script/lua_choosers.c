@@ -249,9 +249,12 @@ bool rmq_lua_push_selector_named(lua_State *L, int index) {
 static const char *const makers[] = {"round_robin",     "machine_room", "sticky",
                                      "consistent_hash", "weighted",     NULL};
 
+enum { NAMED_HERE = 4, NAMED_MAX = 100 };
+
 static void push_no_selector(lua_State *L, int index, const char *what) {
-  static const char *const known[] = {"best", "hash", "hash_fnv1a", "random", NULL};
-  static const rmq_names names = {"selector", "selectors", known};
+  const char *known[NAMED_MAX + 1] = {"best", "hash", "hash_fnv1a", "random"};
+  rmq_plugins_selector_names(rmq_vm_of(L), known + NAMED_HERE, NAMED_MAX - NAMED_HERE);
+  const rmq_names names = {"selector", "selectors", known};
   rmq_slice name = text_at(L, index);
   for (const char *const *maker = makers; *maker; maker++) {
     if (!rmq_slice_is(name, *maker)) continue;
@@ -264,10 +267,10 @@ static void push_no_selector(lua_State *L, int index, const char *what) {
     lua_pushfstring(L, "%s: no selector is called '%s': did you mean '%s'?", what, name.ptr,
                     nearest);
   } else {
-    lua_pushfstring(L,
-                    "%s: no selector is called '%s': there are best, hash, hash_fnv1a, random, and "
-                    "those that were loaded from files",
-                    what, name.ptr);
+    rmq_names_push(L, &names);
+    lua_pushfstring(L, "%s: no selector is called '%s': there are %s", what, name.ptr,
+                    lua_tostring(L, -1));
+    lua_remove(L, -2);
   }
 }
 

@@ -60,7 +60,7 @@ int rmq_lua_raise(lua_State *L, const char *format, ...) {
   return lua_error(L);
 }
 
-static void push_all(lua_State *L, const rmq_names *names) {
+void rmq_names_push(lua_State *L, const rmq_names *names) {
   luaL_Buffer text;
   luaL_buffinit(L, &text);
   for (const char *const *at = names->names; *at; at++) {
@@ -76,7 +76,7 @@ static int unknown(lua_State *L, const rmq_names *names, rmq_slice name) {
     return rmq_lua_raise(L, "unknown %s '%s' in %s: did you mean '%s'?", names->kind, name.ptr,
                          names->where, nearest);
   }
-  push_all(L, names);
+  rmq_names_push(L, names);
   return rmq_lua_raise(L, "unknown %s '%s' in %s: there are %s", names->kind, name.ptr,
                        names->where, lua_tostring(L, -1));
 }
@@ -86,7 +86,7 @@ void rmq_names_check(lua_State *L, const rmq_names *names, int index) {
   while (lua_next(L, index)) {
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING) {
-      push_all(L, names);
+      rmq_names_push(L, names);
       rmq_lua_raise(L, "%s has a key that is a %s, not the name of a %s: there are %s",
                     names->where, luaL_typename(L, -2), names->kind, lua_tostring(L, -1));
     }

@@ -19,6 +19,9 @@ bool rmq_names_has(const rmq_names *names, rmq_slice name);
 /* The known name that looks most like a wrong one, or NULL when none is near. */
 const char *rmq_names_nearest(const rmq_names *names, rmq_slice name);
 
+/* Pushes all of them, "a, b, c". */
+void rmq_names_push(lua_State *L, const rmq_names *names);
+
 /* Raises, at the caller of the Lua function that called us, when the table at `index` has a key
  * that is not one of the names. */
 void rmq_names_check(lua_State *L, const rmq_names *names, int index);

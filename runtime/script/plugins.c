@@ -109,6 +109,14 @@ const char *rmq_plugins_name(const rmq_vm *vm, const char *source) {
   return NULL;
 }
 
+void rmq_plugins_selector_names(const rmq_vm *vm, const char **names, size_t room) {
+  for (size_t i = 0; i < vm->n_plugin_names && room > 0; i++) {
+    if (!vm->plugin_names[i].is_selector) continue;
+    *names++ = vm->plugin_names[i].name;
+    room--;
+  }
+}
+
 static char *copy_field(lua_State *L, int table, const char *field) {
   size_t len;
   lua_getfield(L, table, field);
@@ -138,6 +146,8 @@ static int name(lua_State *L) {
     lua_rawgeti(L, 1, (int)i + 1);
     vm->plugin_names[i].path = copy_field(L, 2, "path");
     vm->plugin_names[i].name = copy_field(L, 2, "name");
+    lua_getfield(L, 2, "is");
+    vm->plugin_names[i].is_selector = strcmp(lua_tostring(L, -1), "selector") == 0;
     lua_settop(L, 1);
   }
   vm->n_plugin_names = n;

@@ -18,6 +18,10 @@ void rmq_plugins_init(rmq_vm *vm);
  * place, so it is asked for at each call and not kept. */
 bool rmq_plugins_push_selector(lua_State *L, int index);
 
+/* Writes the names of the loaded selectors, no more than `room`, which live until plugins are loaded
+ * again. */
+void rmq_plugins_selector_names(const rmq_vm *vm, const char **names, size_t room);
+
 /* The name of the plugin that a function belongs to, by the `source` of its lua_Debug; NULL when it
  * is no plugin's. Also for a signal's handler. */
 const char *rmq_plugins_name(const rmq_vm *vm, const char *source);

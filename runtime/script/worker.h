@@ -41,6 +41,7 @@ struct rmq_task {
 typedef struct rmq_plugin_name {
   char *path;
   char *name;
+  bool is_selector;
 } rmq_plugin_name;
 
 struct rmq_vm {

@@ -1,8 +1,10 @@
 -- Every example runs as it stands, and says what its readers are told that it says.
 local child = require "spec.support.child"
 
-local function run(name)
-  local ended = child.run { "--mock=default", "examples/" .. name .. ".lua" }
+local function run(name, ...)
+  local given = { "--mock=default", ... }
+  given[#given + 1] = "examples/" .. name .. ".lua"
+  local ended = child.run(given)
   assert.equal(0, ended.code, ended.stdout .. ended.stderr)
   -- Nothing but that it is a mock, and that topics are new to it.
   local first, rest = ended.stderr:match "^([^\n]*)\n(.*)$"
@@ -138,5 +140,20 @@ describe("the example", function()
     matches({ "2 records stored, 0 lost",
       "Pub of topic Traced by group trace: keys order%-1, success true",
       "Pub of topic Traced by group trace: keys null, success false" }, run "trace")
+  end)
+
+  it("plugins", function()
+    matches({ "north: Parcels@broker%-a#%d", "south: Parcels@broker%-b#%d",
+      "north: Parcels@broker%-a#%d", "west: Parcels@broker%-[ab]#%d" },
+      run("plugins", "--plugins", "examples/plugins"))
+  end)
+
+  it("reload", function()
+    local ended = child.run { "--mock=default", "examples/reload.lua" }
+    assert.equal(0, ended.code, ended.stderr)
+    assert.equal("at first\tLetters@broker-a#0\nafter a mistake\tLetters@broker-a#0\n"
+      .. "after SIGHUP\tLetters@broker-b#3\n", ended.stdout)
+    assert.matches("error SIGHUP: the plugins stay as they are: .*unknown name 'selct', did you "
+      .. "mean 'select'%?\n$", ended.stderr)
   end)
 end)

@@ -124,6 +124,13 @@ describe("plugins", function()
     assert.matches("a%.lua: .*not a function", ended.stderr)
     ended = child.run { "--hook", "h.lua", "--selector", "h.lua", "--check", cwd = where }
     assert.matches("the table of the selector: unknown name", ended.stderr)
+    local ready_made = folder { ["hash.lua"] = SELECTOR,
+      ["s.lua"] = "return { name = 'weighted', select = function() return 1 end }" }
+    for file, name in pairs { ["hash.lua"] = "hash", ["s.lua"] = "weighted" } do
+      ended = child.run { "--selector", file, "--check", cwd = ready_made }
+      assert.equal(1, ended.code)
+      assert.matches(file .. ": there is a ready%-made selector '" .. name .. "'", ended.stderr)
+    end
     -- A selector and a hook may share one.
     assert.equal(0, child.run({ "--selector", "a.lua", "--hook", "h.lua", "--check",
       cwd = where }).code)
@@ -224,6 +231,36 @@ describe("the globals of a plugin", function()
       x = 1
       print(require("rocketmq").load_selector "b.lua")]], cwd = where }
     assert.matches("b%.lua:1: there is no global variable 'x'", ended.stdout)
+  end)
+end)
+
+describe("a selector's name", function()
+  it("works wherever a selector does", function()
+    local ended = child.run { "--mock=brokers=1,topics={Orders=4}", "--selector", "last.lua",
+      "s.lua", cwd = folder {
+        ["last.lua"] = "return function(queues, message, arg) return #queues - (arg or 0) end",
+        ["s.lua"] = [[
+          local rocketmq = require "rocketmq"
+          local message = { topic = "Orders", body = "x" }
+          local producer = rocketmq.producer { group = "g" }
+          print(producer:send(message, { selector = "last" }).queue.id)
+          print(producer:send(message, { selector = "last", arg = 1 }).queue.id)
+          print(producer:send(message, { selector = rocketmq.selector.last, arg = 2 }).queue.id)
+          local by = rocketmq.selector.by(function() return 3 end, "last")
+          print(producer:send(message, { selector = by }).queue.id)
+          assert(producer:send_async(message, { selector = "last" }, function(result)
+            print(result.queue.id)
+          end))
+          producer:flush()
+          print(rocketmq.producer { group = "h", selector = "last" }:send(message).queue.id)
+          print(pcall(producer.send, producer, message, { selector = "lost" }))
+          print(pcall(producer.send, producer, message, { selector = "zzzz" }))]],
+      } }
+    assert.equal("3\n2\n1\n0\n3\n3\n"
+      .. "false\toption selector: no selector is called 'lost': did you mean 'last'?\n"
+      .. "false\toption selector: no selector is called 'zzzz': there are best, hash, "
+      .. "hash_fnv1a, random, last\n", ended.stdout)
+    assert.equal(0, ended.code)
   end)
 end)
 

@@ -89,6 +89,10 @@ local function read(is, path)
   if is == "plugins" then is = guess(path, value) end
   check(is, path, value)
   value.name = value.name or path:match("[^/]*$"):gsub("%.lua$", "")
+  if is == "selector" and require("rocketmq.selector").is_ready_made(value.name) then
+    refuse(("%s: there is a ready-made selector '%s'; give this one another name"):format(path,
+      value.name))
+  end
   return { is = is, name = value.name, path = path, value = value.select or value }
 end
 

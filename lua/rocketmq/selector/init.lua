@@ -39,6 +39,11 @@ local files = {
   by = true,
 }
 
+--- Says whether a name is that of a selector in here, which a file must not take.
+---@param name string
+---@return boolean
+function selector.is_ready_made(name) return files[name] == true end
+
 return setmetatable(selector, {
   __index = function(self, name)
     -- One from a file is looked up each time: a reload puts another function in its place.
