@@ -161,8 +161,10 @@ static int32_t stored_code(sim_broker *broker) {
   return codes[sim_random_between(chance_of(broker), 0, 2)];
 }
 
-/* Sends to one given queue are stored in the order in which they were made. */
+/* Sends to one given queue are stored in the order in which they were made. What a hook sends goes
+ * before the message that it is called for. */
 static void check_order(sim_broker *broker, int topic, int32_t queue, const sim_send *send) {
+  if (send->generation > 0) return;
   if (send->given_broker < 0 || broker->cluster->trouble != SIM_NO_TROUBLE) return;
   uint32_t *last = &broker->last_given[topic][queue];
   if (*last > send->number) {

@@ -3,6 +3,9 @@
 
 #include "sim/invariants.h"
 
+#include "producer/hook.h"
+#include "sim/hooks.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -151,6 +154,7 @@ static void check_avoidance(const sim_workload *workload, const sim_send *send,
 /* When nothing is wrong, or with one broker only, a message to the plain topic is stored. */
 static bool must_succeed(const sim_workload *workload, const sim_send *send) {
   if (send->topic != 0 || workload->stopping || send->no_choice) return false;
+  if (send->refused_by_hook) return false;
   if (send->probes) return true;
   const rmq_send_options *options = &send->options;
   switch (workload->cluster->trouble) {
@@ -186,6 +190,7 @@ static void check_late_reader(sim_workload *workload, const sim_send *send,
   enum { ANSWER_US = 5000, ATTEMPT_US = 500000 };
   if (workload->cluster->trouble != SIM_FREEZES || workload->stopping || send->n_copies == 0)
     return;
+  if (send->refused_by_hook) return;
   if (send->stored_us + ANSWER_US > send->started_us + ATTEMPT_US) return;
   if (!completion->failure && send->n_copies == 1) return;
   sim_break(workload->world,
@@ -212,6 +217,7 @@ void sim_check_completion(sim_workload *workload, sim_send *send,
   check_success(workload, send, completion);
   check_late_reader(workload, send, completion);
   check_avoidance(workload, send, completion);
+  sim_check_hooks(workload, send, completion);
 }
 
 /* ---- Refusals ---- */
@@ -235,6 +241,9 @@ void sim_check_refusal(sim_workload *workload, const sim_send *send, int status,
       break;
     case RMQ_EOVERLOAD:
       right = !send->options.may_wait && was_full(workload, send, before);
+      break;
+    case RMQ_ELIMIT:
+      right = send->generation > RMQ_HOOK_DEPTH;
       break;
     default:
       break;
@@ -273,12 +282,14 @@ void sim_check_counters(sim_workload *workload) {
   check_traces(workload);
   const rmq_settings *settings = rmq_producer_settings(workload->producer);
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
+  /* A body that a hook has made counts besides the caller's. */
+  size_t most_bytes = (size_t)settings->max_inflight_bytes * (workload->hooked ? 2 : 1);
   if (stats.inflight + stats.waiting != workload->ledger->under_way) {
     sim_break(workload->world, "%zu sends under way and %zu waiting, but %zu have not completed",
               stats.inflight, stats.waiting, workload->ledger->under_way);
   } else if (stats.inflight > (size_t)settings->max_inflight) {
     sim_break(workload->world, "%zu sends under way, more than max_inflight", stats.inflight);
-  } else if (stats.inflight_bytes > (size_t)settings->max_inflight_bytes && stats.inflight > 1) {
+  } else if (stats.inflight_bytes > most_bytes && stats.inflight > 1) {
     sim_break(workload->world, "%zu bytes under way, more than max_inflight_bytes",
               stats.inflight_bytes);
   }
@@ -339,7 +350,7 @@ static void check_balance(sim_workload *workload) {
       if (n > most) most = n;
     }
   }
-  if (most > least + 1 + workload->failed_by_stop) {
+  if (most > least + 1 + workload->failed_by_stop + workload->refused_by_hooks) {
     sim_break(workload->world, "one queue got %u messages, another %u", most, least);
   }
 }

@@ -1,4 +1,5 @@
 #include "sim/ledger.h"
+#include "sim/hooks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -102,11 +103,30 @@ static bool are_properties_right(const sim_send *send, rmq_slice properties) {
   return rmq_properties_find(properties, "TAGS").ptr == NULL;
 }
 
-static bool is_body_right(const sim_send *send, rmq_slice body) {
+/* What the hooks of the attempt have made of the message, which says which one it is of. False when
+ * no attempt so far can have sent it. */
+static bool find_change(const sim_ledger *ledger, const sim_send *send, rmq_slice properties,
+                        sim_change *change) {
+  rmq_slice mark = rmq_properties_find(properties, "h");
+  int32_t attempt = 0;
+  *change = (sim_change){.mark = false};
+  if (!ledger->hooked) return mark.ptr == NULL;
+  if (!mark.ptr) {
+    for (int i = 1; i <= send->befores; i++) {
+      if (!sim_change_of(send->number, i).mark) return true;
+    }
+    return false;
+  }
+  if (rmq_number_i32(mark, &attempt) != 0 || attempt < 1 || attempt > send->befores) return false;
+  *change = sim_change_of(send->number, attempt);
+  return change->mark;
+}
+
+static bool is_body_right(const sim_send *send, rmq_slice body, uint8_t flip) {
   if (body.len != send->body_len) return false;
   sim_random bytes = {UINT64_C(0x5851F42D4C957F2D) * (send->number + 1)};
   for (size_t at = 0; at < body.len; at += 8) {
-    uint64_t eight = sim_random_next(&bytes);
+    uint64_t eight = sim_random_next(&bytes) ^ flip * UINT64_C(0x0101010101010101);
     if (memcmp(body.ptr + at, &eight, body.len - at < 8 ? body.len - at : 8) != 0) return false;
   }
   return true;
@@ -144,10 +164,13 @@ sim_send *sim_ledger_arrived(sim_ledger *ledger, int broker, const rmq_send_head
   sim_send *send = find_send(ledger, header->properties);
   if (!send) return NULL;
   sim_note(ledger->world, "send arrives", send->number, broker);
+  sim_change change;
   if (send->state == SIM_SEND_REFUSED) {
     sim_break(ledger->world, "send %" PRIu32 " was refused at once, and sent all the same",
               send->number);
-  } else if (!is_body_right(send, body)) {
+  } else if (!find_change(ledger, send, header->properties, &change)) {
+    sim_break(ledger->world, "send %" PRIu32 " is what no hook has made of it", send->number);
+  } else if (!is_body_right(send, body, change.flip)) {
     sim_break(ledger->world, "the body of send %" PRIu32 " is not what was given", send->number);
   } else if (!are_properties_right(send, header->properties) || header->flag != send->flag) {
     sim_break(ledger->world, "the properties of send %" PRIu32 " are not what was given: %.*s",

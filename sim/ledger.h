@@ -54,12 +54,15 @@ typedef struct sim_send {
   int64_t avoided_us[SIM_AVOIDED_MAX]; /* for how long it avoided each broker when it started */
   bool probes;                         /* sent to see whether the producer has found back */
   char key[RMQ_UNIQUE_ID_MAX + 1];     /* UNIQ_KEY, "" before it is known */
-  int go_aways;                        /* that brokers answered with GO_AWAY */
-  int traced;                          /* records about it that were stored */
-  int arrivals;                        /* at brokers */
-  int first_arrival, last_arrival;     /* broker */
-  bool same_broker;                    /* all arrivals were at one broker */
-  int64_t stored_us;                   /* when the first copy was */
+  int befores, afters, finals;         /* calls of hooks; `finals`: the last one of a send */
+  uint32_t generation;                 /* how many hooks stand between it and the workload */
+  bool refused_by_hook;
+  int go_aways;                    /* that brokers answered with GO_AWAY */
+  int traced;                      /* records about it that were stored */
+  int arrivals;                    /* at brokers */
+  int first_arrival, last_arrival; /* broker */
+  bool same_broker;                /* all arrivals were at one broker */
+  int64_t stored_us;               /* when the first copy was */
   int n_copies;
   sim_copy copies[SIM_COPIES_MAX];
 } sim_send;
@@ -70,6 +73,7 @@ typedef struct sim_ledger {
   size_t n_sends, cap;
   rmq_map *by_key; /* UNIQ_KEY to the send */
   size_t under_way;
+  bool hooked; /* hooks change what is sent */
 } sim_ledger;
 
 sim_ledger *sim_ledger_new(sim_world *world);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "sim/faults.h"
+#include "sim/hooks.h"
 #include "sim/invariants.h"
 #include "sim/memory.h"
 #include "sim/workload.h"
@@ -207,6 +208,7 @@ static void begin(life *of, uint64_t seed, bool verbose) {
   }
   rmq_log log = {.level = verbose ? RMQ_LOG_DEBUG : RMQ_LOG_ERROR, .write = verbose ? say : NULL};
   sim_workload_start(&of->workload, rmq_producer_new(&of->settings, &of->world.io, &log));
+  sim_hooks_start(&of->workload, seed);
   if (trouble == SIM_NO_TROUBLE) return;
   sim_faults_start(&of->faults, &of->world, of->cluster, sim_random_spread(random, 10000, 3000000));
 }

@@ -220,10 +220,11 @@ static void submit(sim_workload *workload, sim_send *send, bool spoiled) {
   send->state = SIM_SEND_UNDER_WAY;
   rmq_producer_stats before = rmq_producer_stats_of(workload->producer);
   sim_note_avoided(workload, send->avoided_us);
+  bool inside = workload->inside_send; /* a hook sends */
   workload->inside_send = true;
   int status =
       rmq_producer_send(workload->producer, &message.message, &send->options, on_done, send);
-  workload->inside_send = false;
+  workload->inside_send = inside;
   sim_note(workload->world, status ? "send refused" : "send", send->number, status);
   free(message.topic);
   if (status == 0) {
@@ -261,6 +262,14 @@ static void send_one(sim_workload *workload, bool from_task) {
   if (from_task && send->state == SIM_SEND_REFUSED && may_send(workload)) {
     sim_plan(workload->world, 1000, task_step, workload, 0);
   }
+}
+
+void sim_workload_send_from_hook(sim_workload *workload, const sim_send *cause) {
+  if (!may_send(workload) || workload->forked) return;
+  workload->sends_left--;
+  sim_send *send = make_send(workload, false);
+  send->generation = cause->generation + 1;
+  submit(workload, send, false);
 }
 
 static void task_step(void *arg, uint64_t data) {

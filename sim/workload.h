@@ -39,14 +39,22 @@ typedef struct sim_workload {
   bool forked;
   bool free_at_once; /* from inside the shutdown's done */
   int64_t stop_deadline_us;
-  size_t failed_by_stop; /* sends that failed with kind "state" */
-  uint64_t traceable;    /* completions that message trace records */
-  rmq_link calls;        /* flushes, questions for queues and shutdowns whose done has not come */
+  size_t failed_by_stop;  /* sends that failed with kind "state" */
+  uint64_t traceable;     /* completions that message trace records */
+  bool hooked;            /* the producer has hooks */
+  sim_random hook_random; /* their own */
+  uint64_t hook_calls;
+  uint64_t hook_end_at; /* the call from inside which the end comes, 0: it does not */
+  uint64_t refused_by_hooks;
+  rmq_link calls; /* flushes, questions for queues and shutdowns whose done has not come */
   uint64_t accepted, refused, acknowledged, failed, flushes, queries; /* for the summary */
 } sim_workload;
 
 /* Starts tasks and bursts. The producer is the workload's from here on. */
 void sim_workload_start(sim_workload *workload, rmq_producer *producer);
+
+/* A hook sends: a message of the next generation. */
+void sim_workload_send_from_hook(sim_workload *workload, const sim_send *cause);
 
 /* Releases what waits for calls that will never be done: after a fork. */
 void sim_workload_forget_calls(sim_workload *workload);
