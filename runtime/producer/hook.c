@@ -117,14 +117,14 @@ static void take_over(rmq_send *send, rmq_failure *why) {
   rmq_buf_bytes(&failure->message, text.ptr, text.len);
   failure->topic = rmq_copy_text(send->topic->name, send->topic->name_len);
   failure->maybe_stored = rmq_failure_may_be_stored(failure);
-  rmq_failure_clear(why);
 }
 
 /* Ends a call: what the hook refuses with becomes the failure of a send that goes on without it. */
 static int settle(rmq_send *send, int status, rmq_failure *why, unsigned generation) {
   rmq_producer *producer = send->producer;
   producer->generation = generation;
-  if (status < 0 && producer->transport) take_over(send, why);
+  if (status == 0) return 0;
+  if (producer->transport) take_over(send, why);
   rmq_failure_clear(why);
   return status;
 }
@@ -216,7 +216,8 @@ bool rmq_hooks_completed(rmq_send *send, const rmq_completion *completion) {
   unsigned before = enter(send);
   int status = producer->hooks->after(producer->hooks_arg, &attempt, &why);
   producer->generation = before;
-  bool replaced = status < 0 && !completion->failure && producer->transport;
+  if (status == 0) return true;
+  bool replaced = !completion->failure && producer->transport;
   if (replaced) {
     take_over(send, &why);
     send->failure.maybe_stored = true;

@@ -62,7 +62,7 @@ typedef struct rmq_hook_transaction {
   rmq_slice body;
 } rmq_hook_transaction;
 
-/* Each may be NULL. Those that return an int return 0, or a negative code with `why` set: the send
+/* Each may be NULL. Those that return an int return 0 with `why` untouched, or a negative code with `why` set: the send
  * ends with that failure and makes no further attempt. Where a send has several hooks, who makes
  * this table calls them one after the other. */
 typedef struct rmq_hooks {

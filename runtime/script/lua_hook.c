@@ -10,11 +10,11 @@
 #include "script/guard.h"
 #include "script/lua_hook_ctx.h"
 
-/* Calls inside calls: a hook that sends lets the hooks of that send be called. */
-enum { DEPTH_MAX = 24 };
+/* The stack of a thread while it rests: the handler of errors, and the functions that are called on it. */
+enum { HANDLER = 1, CALLER, COLLECTOR, RESTS = COLLECTOR };
 
-/* The stack of a thread while it rests: the handler of errors, and the function that handles an event. */
-enum { HANDLER = 1, CALLER, RESTS = CALLER };
+/* The upvalues of the function that calls hooks. */
+enum { SLOTS = 1, CTX_METATABLE, REQUEST_METATABLE, UPVALUES = REQUEST_METATABLE };
 
 /* Errors that are told with their traceback: the first at each of so many places in a hook. */
 enum { PLACES = 32 };
@@ -38,9 +38,12 @@ struct rmq_lua_hook_set {
   unsigned holders; /* the producer, and attempts that began with it */
   int functions;    /* registry reference: the list of all functions, false where there is none, and
                      * behind them the hooks' userdata */
+  unsigned has;     /* one bit for each kind of function that one of them has */
   size_t n;
-  unsigned has; /* one bit for each kind of function that one of them has */
-  rmq_lua_hook *hooks[];
+  struct {
+    rmq_lua_hook *hook;
+    unsigned has; /* likewise */
+  } hooks[];
 };
 
 /* One call of the core's, while it is handled. */
@@ -112,15 +115,16 @@ static rmq_lua_hook_set *make_set(lua_State *L, const rmq_lua_hooks *all, int li
   lua_createtable(L, (int)n * (RMQ_HOOK_FUNCTIONS + 1), 0);
   lua_rawgeti(L, LUA_REGISTRYINDEX, all->kept);
   lua_getfield(L, -1, "known");
-  rmq_lua_hook_set *set = lua_newuserdata(L, sizeof *set + n * sizeof *set->hooks);
+  rmq_lua_hook_set *set = lua_newuserdata(L, sizeof *set + n * sizeof set->hooks[0]);
   lua_insert(L, base + 1); /* what may raise is done with memory that the collector frees */
   functions++, known++, table++;
   set->has = 0;
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, list, (int)i + 1);
     luaL_checktype(L, table, LUA_TTABLE);
-    set->has |= put_functions(L, functions, table, i);
-    set->hooks[i] = push_hook(L, known, table);
+    set->hooks[i].has = put_functions(L, functions, table, i);
+    set->has |= set->hooks[i].has;
+    set->hooks[i].hook = push_hook(L, known, table);
     lua_rawseti(L, functions, (int)(n * RMQ_HOOK_FUNCTIONS + i) + 1);
     lua_settop(L, known);
   }
@@ -128,8 +132,8 @@ static rmq_lua_hook_set *make_set(lua_State *L, const rmq_lua_hooks *all, int li
   set->functions = luaL_ref(L, LUA_REGISTRYINDEX);
   set->n = n;
   set->holders = 1;
-  rmq_lua_hook_set *made = rmq_alloc(sizeof *made + n * sizeof *made->hooks);
-  memcpy(made, set, sizeof *made + n * sizeof *made->hooks);
+  rmq_lua_hook_set *made = rmq_alloc(sizeof *made + n * sizeof made->hooks[0]);
+  memcpy(made, set, sizeof *made + n * sizeof made->hooks[0]);
   lua_settop(L, base);
   return made;
 }
@@ -173,7 +177,7 @@ static rmq_lua_hook_state *take_state(lua_State *L, rmq_lua_hooks *all, rmq_lua_
 static void give_back(rmq_lua_hooks *all, rmq_lua_hook_state *state) {
   lua_State *L = rmq_vm_state(all->vm);
   lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < (state->message ? 2 : 1); i++) {
     lua_pushboolean(L, false);
     lua_rawseti(L, -2, state->slot + i);
   }
@@ -241,7 +245,7 @@ static void tell(const rmq_log *log, const char *text) {
 
 /* Counts an error, whose text has a traceback behind it. */
 static void note_error(const handling *h, const char *text) {
-  rmq_lua_hook *hook = h->set->hooks[h->at];
+  rmq_lua_hook *hook = h->set->hooks[h->at].hook;
   rmq_lua_hook_function function = h->event->function;
   h->all->errors++;
   if (!is_new(hook, function, text)) return;
@@ -260,7 +264,7 @@ static rmq_slice topic_of(const handling *h) {
 static void refuse(handling *h, const char *verb, const char *text) {
   rmq_slice topic = topic_of(h);
   rmq_failure_set(h->why, RMQ_KIND_HOOK, 0, "Sending to topic \"%.*s\" %s %s: ", (int)topic.len,
-                  topic.ptr, verb, h->set->hooks[h->at]->name);
+                  topic.ptr, verb, h->set->hooks[h->at].hook->name);
   rmq_buf_text(&h->why->message, text);
   h->status = RMQ_EINVAL;
 }
@@ -272,7 +276,7 @@ static void failed(handling *h, const char *text) {
   if (!h->why || h->status < 0) return;
   if (h->event->function == RMQ_HOOK_CHECK_FORBIDDEN) {
     refuse(h, "was blocked by hook", text);
-  } else if (h->set->hooks[h->at]->strict) {
+  } else if (h->set->hooks[h->at].hook->strict) {
     refuse(h, "failed because of its strict hook", text);
   }
 }
@@ -280,142 +284,154 @@ static void failed(handling *h, const char *text) {
 /* --- One event --- */
 
 /* Pushes the ctx, which is made when the first function wants it. */
-static void push_ctx(lua_State *L, handling *h) {
-  rmq_lua_hooks *all = h->all;
+static void push_ctx(lua_State *L, const handling *h) {
   rmq_lua_hook_state *state = h->event->state;
   if (state->ctx) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
-    lua_rawgeti(L, -1, state->slot);
-    lua_remove(L, -2);
+    lua_rawgeti(L, lua_upvalueindex(SLOTS), state->slot);
     return;
   }
   if (h->event->transaction) {
     rmq_lua_hook_push_transaction(L, h->event->transaction);
   } else {
-    bool is_send = h->event->attempt != NULL;
-    rmq_lua_hook_push_new(L, all, is_send ? RMQ_HOOK_KEPT_CTX : RMQ_HOOK_KEPT_REQUEST);
+    lua_createtable(L, 0, 4);
+    lua_pushvalue(L, lua_upvalueindex(h->event->attempt ? CTX_METATABLE : REQUEST_METATABLE));
+    lua_setmetatable(L, -2);
   }
   state->ctx = lua_topointer(L, -1);
-  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
-  lua_pushvalue(L, -2);
-  lua_rawseti(L, -2, state->slot);
-  lua_pop(L, 1);
+  lua_pushvalue(L, -1);
+  lua_rawseti(L, lua_upvalueindex(SLOTS), state->slot);
 }
 
-static void push_place(lua_State *L, int function) {
+static void push_function(lua_State *L, const handling *h) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, h->set->functions);
+  lua_rawgeti(L, -1, (int)h->at * RMQ_HOOK_FUNCTIONS + (int)h->event->function + 1);
+}
+
+static void push_place(lua_State *L, const handling *h) {
   lua_Debug info;
-  lua_pushvalue(L, function);
+  push_function(L, h);
   lua_getinfo(L, ">S", &info);
   lua_pushfstring(L, "%s:%d", info.short_src, info.linedefined);
 }
 
 /* What check_forbidden has returned, on top of the stack. Whatever is no answer forbids. */
-static void take_answer(lua_State *L, handling *h, int function) {
+static void take_answer(lua_State *L, handling *h) {
   if (!lua_toboolean(L, -1)) return;
   if (lua_type(L, -1) == LUA_TSTRING) {
     refuse(h, "was blocked by hook", lua_tostring(L, -1));
     return;
   }
-  push_place(L, function);
+  const char *type = luaL_typename(L, -1);
+  push_place(L, h);
   lua_pushfstring(L,
                   "its check_forbidden (%s) returned a %s; it must return the reason, a string, or "
                   "nothing to let the message pass",
-                  lua_tostring(L, -1), luaL_typename(L, -2));
+                  lua_tostring(L, -1), type);
   refuse(h, "was blocked by hook", lua_tostring(L, -1));
 }
 
 /* What is wrong with what `before` has left fails the message, whether the hook is strict or not. */
-static void take_message(lua_State *L, handling *h, int function) {
+static void take_message(lua_State *L, handling *h) {
   rmq_failure why;
   rmq_failure_init(&why);
   if (rmq_lua_hook_collect(L, h->all, h->event, &why) < 0) {
     rmq_buf_u8(&why.message, 0);
-    push_place(L, function);
+    push_place(L, h);
     lua_pushfstring(L, "its before (%s) has left a message that cannot be sent: %s",
                     lua_tostring(L, -1), (const char *)rmq_buf_head(&why.message));
     h->all->errors++;
     refuse(h, "failed because of hook", lua_tostring(L, -1));
+    rmq_failure_clear(&why);
   }
-  rmq_failure_clear(&why);
 }
 
-static void take_ext(lua_State *L, handling *h, int function) {
+static void take_ext(lua_State *L, handling *h) {
   if (rmq_lua_hook_collect_ext(L, h->all, h->event)) return;
-  push_place(L, function);
-  lua_pushfstring(L, "%s: %s", lua_tostring(L, -1), lua_tostring(L, -2));
+  push_place(L, h);
+  lua_pushfstring(L, "%s: %s", lua_tostring(L, -1), lua_tostring(L, -3));
   note_error(h, lua_tostring(L, -1));
 }
 
-static void call_one(lua_State *L, handling *h, int functions) {
-  rmq_lua_hook_function kind = h->event->function;
-  lua_rawgeti(L, functions, (int)h->at * RMQ_HOOK_FUNCTIONS + (int)kind + 1);
-  if (!lua_toboolean(L, -1)) return;
-  int function = lua_gettop(L);
-  lua_pushvalue(L, function);
-  push_ctx(L, h);
-  int results = kind == RMQ_HOOK_CHECK_FORBIDDEN ? 1 : 0;
-  rmq_guard_call guarded;
-  rmq_guard_enter(h->all->vm, &guarded, L, "hook");
-  bool well = lua_pcall(L, 1, results, 3) == 0;
-  rmq_guard_leave(h->all->vm, &guarded);
-  if (!well) {
-    failed(h, lua_tostring(L, -1));
-    lua_pop(L, 1);
-  }
-  if (kind == RMQ_HOOK_BEFORE && h->status == 0 && h->event->state->message) {
-    take_message(L, h, function);
-  } else if (kind == RMQ_HOOK_BEFORE_REQUEST) {
-    take_ext(L, h, function);
-  } else if (well && results > 0) {
-    take_answer(L, h, function);
+/* What the function whose turn it was has left in its ctx. */
+static void take_what_is_left(lua_State *L, handling *h) {
+  if (h->event->function == RMQ_HOOK_BEFORE) {
+    if (h->status == 0 && h->event->state->message) take_message(L, h);
+  } else if (h->event->function == RMQ_HOOK_BEFORE_REQUEST) {
+    take_ext(L, h);
   }
 }
 
-/* Runs protected, with the handling as its argument: what raises in here is want of memory. */
-static int handle(lua_State *L) {
+/* Runs protected, with the handling as its argument: calls the function whose turn it is. */
+static int call_hook(lua_State *L) {
   handling *h = lua_touserdata(L, 1);
-  rmq_lua_hooks *all = h->all;
-  lua_rawgeti(L, LUA_REGISTRYINDEX, h->set->functions);
-  lua_pushcfunction(L, handle_error); /* 3 */
-  if (!h->event->state) h->event->state = take_state(L, all, h->set);
-  bool to_all = h->event->function == RMQ_HOOK_AFTER || !h->why;
-  for (; h->at < h->set->n; h->at++) {
-    if (h->status < 0 && !to_all) break;
-    call_one(L, h, 2);
-    lua_settop(L, 3);
+  if (!h->event->state) h->event->state = take_state(L, h->all, h->set);
+  push_function(L, h);
+  push_ctx(L, h);
+  bool answers = h->event->function == RMQ_HOOK_CHECK_FORBIDDEN;
+  lua_call(L, 1, answers ? 1 : 0);
+  if (answers) {
+    take_answer(L, h);
+  } else {
+    take_what_is_left(L, h);
   }
   return 0;
+}
+
+/* The same for what one has left that has failed. */
+static int collect(lua_State *L) {
+  take_what_is_left(L, lua_touserdata(L, 1));
+  return 0;
+}
+
+static bool call(lua_State *thread, handling *h, int function) {
+  rmq_vm *vm = h->all->vm;
+  rmq_guard_call guarded;
+  lua_pushvalue(thread, function);
+  lua_pushlightuserdata(thread, h);
+  rmq_guard_enter(vm, &guarded, thread, "hook");
+  bool well = lua_pcall(thread, 1, 0, HANDLER) == 0;
+  rmq_guard_leave(vm, &guarded);
+  if (!well) failed(h, lua_tostring(thread, -1));
+  lua_settop(thread, RESTS);
+  return well;
+}
+
+static void call_all(lua_State *thread, handling *h) {
+  unsigned wanted = 1u << h->event->function;
+  bool to_all = h->event->function == RMQ_HOOK_AFTER || !h->why;
+  for (; h->at < h->set->n && (h->status == 0 || to_all); h->at++) {
+    if (!(h->set->hooks[h->at].has & wanted)) continue;
+    if (!call(thread, h, CALLER) && h->event->state) call(thread, h, COLLECTOR);
+  }
 }
 
 /* --- Threads --- */
 
 /* Runs protected: makes the thread for the depth that is reached. */
 static int make_thread(lua_State *L) {
-  const rmq_lua_hooks *all = lua_touserdata(L, 1);
+  rmq_lua_hooks *all = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, all->kept);
   lua_getfield(L, 2, "threads");
   lua_State *thread = lua_newthread(L);
   lua_pushcfunction(L, handle_error);
-  lua_pushcfunction(L, handle);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
+  lua_rawgeti(L, 2, RMQ_HOOK_KEPT_CTX);
+  lua_rawgeti(L, 2, RMQ_HOOK_KEPT_REQUEST);
+  lua_pushcclosure(L, call_hook, UPVALUES);
+  lua_pushcfunction(L, collect);
   lua_xmove(L, thread, RESTS);
   lua_rawseti(L, 3, all->depth);
+  all->threads[all->depth - 1] = thread;
   return 0;
 }
 
 /* The thread for the depth that is reached. NULL when there is no memory for it. */
 static lua_State *thread_for_depth(rmq_lua_hooks *all) {
-  lua_State *L = rmq_vm_state(all->vm);
-  lua_rawgeti(L, LUA_REGISTRYINDEX, all->kept);
-  lua_getfield(L, -1, "threads");
-  lua_rawgeti(L, -1, all->depth);
-  lua_State *thread = lua_tothread(L, -1);
-  lua_pop(L, 3);
-  if (thread) return thread;
-  if (lua_cpcall(L, make_thread, all) != 0) {
-    lua_pop(L, 1);
-    return NULL;
+  lua_State **thread = &all->threads[all->depth - 1];
+  if (!*thread && lua_cpcall(rmq_vm_state(all->vm), make_thread, all) != 0) {
+    lua_pop(rmq_vm_state(all->vm), 1);
   }
-  return thread_for_depth(all);
+  return *thread;
 }
 
 /* The event could not be handled at all. What cannot be asked does not pass. */
@@ -429,7 +445,7 @@ static void could_not(handling *h, const char *text) {
 
 static void run(handling *h) {
   rmq_lua_hooks *all = h->all;
-  if (all->depth == DEPTH_MAX) {
+  if (all->depth == RMQ_LUA_HOOK_DEPTH) {
     could_not(h, "hooks that send are nested too deep");
     return;
   }
@@ -437,13 +453,10 @@ static void run(handling *h) {
   h->event->outer = all->event;
   all->event = h->event;
   lua_State *thread = thread_for_depth(all);
-  if (!thread) {
-    could_not(h, "no memory for a thread");
+  if (thread) {
+    call_all(thread, h);
   } else {
-    lua_pushvalue(thread, CALLER);
-    lua_pushlightuserdata(thread, h);
-    if (lua_pcall(thread, 1, 0, HANDLER) != 0) could_not(h, lua_tostring(thread, -1));
-    lua_settop(thread, RESTS);
+    could_not(h, "no memory for a thread");
   }
   all->event = h->event->outer;
   all->depth--;
@@ -562,11 +575,11 @@ void rmq_lua_hooks_open(lua_State *L, rmq_lua_hooks *all, rmq_producer *producer
   lua_setfield(L, kept, "known");
   push_weak(L, "v");
   lua_setfield(L, kept, "self");
-  rmq_lua_hook_ctx_open(L, kept);
-  rmq_lua_hook_request_open(L, kept);
   *all = (rmq_lua_hooks){.vm = rmq_vm_of(L), .producer = producer, .io = io, .box = box};
   lua_newtable(L);
   all->slots = luaL_ref(L, LUA_REGISTRYINDEX);
+  rmq_lua_hook_ctx_open(L, all, kept);
+  rmq_lua_hook_request_open(L, kept);
   all->kept = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 

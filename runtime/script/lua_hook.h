@@ -22,6 +22,12 @@ typedef enum rmq_lua_hook_function {
   RMQ_HOOK_FUNCTIONS
 } rmq_lua_hook_function;
 
+/* Calls inside calls: a hook that sends lets the hooks of that send be called. */
+enum { RMQ_LUA_HOOK_DEPTH = 24 };
+
+/* How many fields ctx and ctx.message have. */
+enum { RMQ_HOOK_CTX_FIELDS = 16, RMQ_HOOK_MESSAGE_FIELDS = 7 };
+
 typedef struct rmq_lua_hook rmq_lua_hook;
 typedef struct rmq_lua_hook_set rmq_lua_hook_set;
 typedef struct rmq_lua_hook_state rmq_lua_hook_state;
@@ -33,10 +39,14 @@ typedef struct rmq_lua_hooks {
   rmq_producer *producer;
   rmq_io *io;
   struct rmq_lua_hooks **box; /* a userdata: this, NULL once the producer is gone */
-  int kept;                   /* registry reference: a table with threads and what is below */
-  int slots;                  /* registry reference: the tables of attempts under way */
-  int n_slots;                /* made so far */
-  rmq_lua_hook_set *set;      /* the hooks that attempts which begin now get; NULL: none */
+  int kept;                   /* registry reference: a table that keeps threads and texts */
+  lua_State *threads[RMQ_LUA_HOOK_DEPTH]; /* one for each depth, made when it is first reached */
+  /* The fields' names as Lua has them: equal texts are one, so that addresses can be compared. */
+  const char *ctx_names[RMQ_HOOK_CTX_FIELDS];
+  const char *message_names[RMQ_HOOK_MESSAGE_FIELDS];
+  int slots;             /* registry reference: the tables of attempts under way */
+  int n_slots;           /* made so far */
+  rmq_lua_hook_set *set; /* the hooks that attempts which begin now get; NULL: none */
   rmq_lua_hook_state **blocks;
   size_t n_blocks;
   rmq_lua_hook_state *free;

@@ -1,22 +1,16 @@
 #include "script/lua_hook_ctx.h"
 
 #include <lauxlib.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/memory.h"
 #include "producer/message.h"
 #include "script/lua_failure.h"
 #include "script/lua_names.h"
 #include "script/lua_result.h"
 #include "wire/properties.h"
 
-enum { KEPT_ITEMS = 1024 };
-
 /* The upvalues of the functions in the metatables. */
-enum { BOX = 1, NUMBERS };
+enum { BOX = 1, SLOTS, MESSAGE_METATABLE };
 
 enum {
   CTX_MESSAGE,
@@ -41,10 +35,9 @@ static const char *const ctx_fields[] = {
     "addr",    "born_host", "msg_id", "topic", "attempt",      "elapsed_ms", "will_retry",
     "result",  "err",       NULL};
 
-/* In the order of their bits. */
 static const char *const message_fields[] = {"topic",      "body", "tags", "keys",
                                              "properties", "flag", "wait", NULL};
-static const rmq_names message_names = {"field", "ctx.message", message_fields};
+const rmq_names rmq_hooked_names = {"field", "ctx.message", message_fields};
 
 /* --- Which event --- */
 
@@ -62,28 +55,33 @@ static rmq_lua_hooks *all_of(lua_State *L) {
   return *box;
 }
 
-/* The number of the field that is asked for (the string at 2), or -1. */
-static int number_of(lua_State *L) {
-  lua_pushvalue(L, 2);
-  lua_rawget(L, lua_upvalueindex(NUMBERS));
-  int number = lua_isnumber(L, -1) ? (int)lua_tointeger(L, -1) : -1;
-  lua_pop(L, 1);
-  return number;
+/* The number of the field that is asked for (at 2), or -1. */
+static int number_of(lua_State *L, const char *const *names, int n) {
+  if (lua_type(L, 2) != LUA_TSTRING) return -1;
+  const char *name = lua_tostring(L, 2);
+  for (int i = 0; i < n; i++) {
+    if (names[i] == name) return i;
+  }
+  return -1;
 }
 
-static int refuse_over(lua_State *L) {
+static int ctx_number(lua_State *L, const rmq_lua_hooks *all) {
+  return number_of(L, all->ctx_names, RMQ_HOOK_CTX_FIELDS);
+}
+
+static int message_number(lua_State *L, const rmq_lua_hooks *all) {
+  return number_of(L, all->message_names, RMQ_HOOK_MESSAGE_FIELDS);
+}
+
+/* A field is asked for of which there is nothing to make it. Other names are nil as ever. */
+static int refuse_over(lua_State *L, const char *const *fields) {
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+  while (*fields && strcmp(*fields, name) != 0) fields++;
+  if (!*fields) return 0;
   return luaL_error(L,
                     "'%s' cannot be read any more: it is made when it is first read, and the hook "
                     "that this table was given to has returned; read it there",
-                    lua_tostring(L, 2));
-}
-
-void rmq_lua_hook_push_new(lua_State *L, const rmq_lua_hooks *all, int metatable) {
-  lua_createtable(L, 0, 4);
-  lua_rawgeti(L, LUA_REGISTRYINDEX, all->kept);
-  lua_rawgeti(L, -1, metatable);
-  lua_setmetatable(L, -3);
-  lua_pop(L, 1);
+                    name);
 }
 
 /* --- The fields of ctx --- */
@@ -155,16 +153,17 @@ static void push_queue(lua_State *L, const rmq_hook_attempt *attempt) {
   }
 }
 
-static void push_message(lua_State *L, rmq_lua_hooks *all, rmq_lua_hook_state *state) {
-  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
-  if (!state->message) {
-    rmq_lua_hook_push_new(L, all, RMQ_HOOK_KEPT_MESSAGE);
-    state->message = lua_topointer(L, -1);
-    lua_pushvalue(L, -1);
-    lua_rawseti(L, -3, state->slot + 1);
+static void push_message(lua_State *L, rmq_lua_hook_state *state) {
+  if (state->message) {
+    lua_rawgeti(L, lua_upvalueindex(SLOTS), state->slot + 1);
     return;
   }
-  lua_rawgeti(L, -1, state->slot + 1);
+  lua_createtable(L, 0, 4);
+  lua_pushvalue(L, lua_upvalueindex(MESSAGE_METATABLE));
+  lua_setmetatable(L, -2);
+  state->message = lua_topointer(L, -1);
+  lua_pushvalue(L, -1);
+  lua_rawseti(L, lua_upvalueindex(SLOTS), state->slot + 1);
 }
 
 static void push_number_or_nil(lua_State *L, bool there, double value) {
@@ -180,7 +179,7 @@ static void push_field(lua_State *L, rmq_lua_hooks *all, const rmq_lua_hook_even
   bool over = attempt->completion != NULL;
   switch (n) {
     case CTX_MESSAGE:
-      push_message(L, all, event->state);
+      push_message(L, event->state);
       break;
     case CTX_PRODUCER:
       push_self(L, all);
@@ -241,11 +240,11 @@ static int keep_field(lua_State *L) {
 }
 
 static int ctx_index(lua_State *L) {
-  int number = number_of(L);
-  if (number < 0) return 0;
   rmq_lua_hooks *all = all_of(L);
   const rmq_lua_hook_event *event = rmq_lua_hook_event_of(L, all, 1);
-  if (!event) return refuse_over(L);
+  if (!event) return refuse_over(L, ctx_fields);
+  int number = ctx_number(L, all);
+  if (number < 0) return 0;
   push_field(L, all, event, number);
   return keep_field(L);
 }
@@ -254,12 +253,13 @@ static int ctx_index(lua_State *L) {
 static int ctx_newindex(lua_State *L) {
   size_t len;
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tolstring(L, 2, &len) : NULL;
-  if (name) {
-    if (number_of(L) >= 0) {
+  const rmq_lua_hooks *all = all_of(L);
+  if (name && all) {
+    if (ctx_number(L, all) >= 0) {
       return luaL_error(L, "ctx.%s cannot be set; a before hook changes the fields of ctx.message",
                         name);
     }
-    if (rmq_names_has(&message_names, rmq_slice_make(name, len))) {
+    if (rmq_names_has(&rmq_hooked_names, rmq_slice_make(name, len))) {
       return luaL_error(L, "ctx.%s is not what is sent; set ctx.message.%s", name, name);
     }
   }
@@ -301,7 +301,7 @@ static bool waits(rmq_slice properties) {
   return !rmq_slice_is(rmq_properties_find(properties, "WAIT"), "false");
 }
 
-static void push_message_field(lua_State *L, const rmq_hook_attempt *attempt, int n) {
+void rmq_lua_hook_push_message_field(lua_State *L, const rmq_hook_attempt *attempt, int n) {
   rmq_slice properties = attempt->properties;
   switch (1 << n) {
     case RMQ_HOOKED_TOPIC:
@@ -329,267 +329,28 @@ static void push_message_field(lua_State *L, const rmq_hook_attempt *attempt, in
 }
 
 static int message_index(lua_State *L) {
-  int number = number_of(L);
+  const rmq_lua_hooks *all = all_of(L);
+  const rmq_lua_hook_event *event = rmq_lua_hook_event_of(L, all, 1);
+  if (!event) return refuse_over(L, message_fields);
+  int number = message_number(L, all);
   if (number < 0) return 0;
-  const rmq_lua_hook_event *event = rmq_lua_hook_event_of(L, all_of(L), 1);
-  if (!event) return refuse_over(L);
   if (event->state->filled & (1u << number)) return 0; /* it was set to nil */
   event->state->filled |= 1u << number;
-  push_message_field(L, event->attempt, number);
+  rmq_lua_hook_push_message_field(L, event->attempt, number);
   return keep_field(L);
 }
 
 static int message_newindex(lua_State *L) {
-  const rmq_lua_hook_event *event = rmq_lua_hook_event_of(L, all_of(L), 1);
+  const rmq_lua_hooks *all = all_of(L);
+  const rmq_lua_hook_event *event = rmq_lua_hook_event_of(L, all, 1);
   if (!event || !event->changing) {
     return luaL_error(L, "ctx.message can be changed by a before hook only, while it runs");
   }
-  int number = number_of(L);
+  int number = message_number(L, all);
   event->state->filled |= number < 0 ? RMQ_HOOKED_UNKNOWN : 1u << number;
   lua_settop(L, 3);
   lua_rawset(L, 1);
   return 0;
-}
-
-/* --- What a hook has left in ctx.message, at MESSAGE --- */
-
-enum { MESSAGE = 1, FIRST_FREE };
-
-static int refuse(rmq_failure *why, const char *text) {
-  rmq_failure_set(why, RMQ_KIND_HOOK, 0, "%s", text);
-  return RMQ_EINVAL;
-}
-
-static int wrong_type(lua_State *L, rmq_failure *why, const char *name, const char *wanted) {
-  rmq_failure_set(why, RMQ_KIND_HOOK, 0, "%s must be %s, not %s", name, wanted,
-                  luaL_typename(L, -1));
-  return RMQ_EINVAL;
-}
-
-/* Pushes a field as it is now. */
-static void push_left(lua_State *L, const char *name) {
-  lua_pushstring(L, name);
-  lua_rawget(L, MESSAGE);
-}
-
-static int check_fixed(lua_State *L, const rmq_lua_hook_event *event, rmq_failure *why) {
-  unsigned fixed = RMQ_HOOKED_TOPIC | RMQ_HOOKED_FLAG | RMQ_HOOKED_WAIT;
-  for (int n = 0; message_fields[n]; n++) {
-    if (!(event->state->filled & fixed & (1u << n))) continue;
-    push_left(L, message_fields[n]);
-    push_message_field(L, event->attempt, n);
-    bool same = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    if (same) continue;
-    rmq_failure_set(why, RMQ_KIND_HOOK, 0,
-                    "%s cannot be changed by a hook, which may change body, tags, keys and "
-                    "properties",
-                    message_fields[n]);
-    return RMQ_EINVAL;
-  }
-  return 0;
-}
-
-/* Only looked for when something was assigned that is no field. */
-static int check_names(lua_State *L, rmq_failure *why) {
-  lua_pushnil(L);
-  while (lua_next(L, MESSAGE)) {
-    lua_pop(L, 1);
-    if (lua_type(L, -1) != LUA_TSTRING) return wrong_type(L, why, "a field's name", "a string");
-    rmq_slice name;
-    name.ptr = lua_tolstring(L, -1, &name.len);
-    if (rmq_names_has(&message_names, name)) continue;
-    const char *nearest = rmq_names_nearest(&message_names, name);
-    rmq_failure_set(why, RMQ_KIND_HOOK, 0, "it has the unknown field '%.*s'%s%s%s",
-                    (int)(name.len < 64 ? name.len : 64), name.ptr,
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-    return RMQ_EINVAL;
-  }
-  return 0;
-}
-
-static int collect_body(lua_State *L, const rmq_lua_hook_event *event, rmq_failure *why) {
-  rmq_hook_attempt *attempt = event->changing;
-  push_left(L, "body");
-  if (lua_isnil(L, -1)) return refuse(why, "body is nil; a message must have one");
-  if (lua_type(L, -1) != LUA_TSTRING) return wrong_type(L, why, "body", "a string");
-  rmq_slice body, now = attempt->body;
-  if (attempt->change->body) now = rmq_buf_slice(&attempt->change->new_body);
-  body.ptr = lua_tolstring(L, -1, &body.len);
-  bool same = body.len == now.len && (body.ptr == now.ptr || rmq_slice_equal(body, now));
-  lua_pop(L, 1);
-  return same ? 0 : rmq_hook_set_body(attempt, body, why);
-}
-
-/* Room for one more in a list of `count`. What one huge message needed is not kept. */
-static void *room(void *list, size_t *cap, size_t count, size_t size) {
-  if (count == 0 && *cap > KEPT_ITEMS) {
-    free(list);
-    list = NULL;
-    *cap = 0;
-  }
-  if (count < *cap) return list;
-  *cap = *cap ? *cap * 2 : 16;
-  return rmq_realloc(list, *cap * size);
-}
-
-static void add_key(rmq_lua_hooks *all, rmq_message *users, rmq_slice key) {
-  all->keys = room(all->keys, &all->keys_cap, users->n_keys, sizeof *all->keys);
-  all->keys[users->n_keys++] = key;
-}
-
-static void add_property(rmq_lua_hooks *all, rmq_message *users, rmq_field property) {
-  all->properties =
-      room(all->properties, &all->properties_cap, users->n_properties, sizeof *all->properties);
-  all->properties[users->n_properties++] = property;
-}
-
-/* The lists that are read stay on the stack, where they keep their texts. */
-static int collect_keys(lua_State *L, rmq_lua_hooks *all, rmq_message *users, rmq_failure *why) {
-  push_left(L, "keys");
-  rmq_slice key;
-  if (lua_isnil(L, -1)) return 0;
-  if (lua_type(L, -1) == LUA_TSTRING) {
-    key.ptr = lua_tolstring(L, -1, &key.len);
-    add_key(all, users, key);
-    return 0;
-  }
-  if (lua_type(L, -1) != LUA_TTABLE) {
-    return wrong_type(L, why, "keys", "a string or a list of strings");
-  }
-  int list = lua_gettop(L);
-  size_t n = lua_objlen(L, list), counted = 0;
-  for (lua_pushnil(L); lua_next(L, list); lua_pop(L, 1)) counted++;
-  if (counted != n) return refuse(why, "keys must be a string or a list of strings without gaps");
-  for (size_t i = 1; i <= n; i++) {
-    lua_rawgeti(L, list, (int)i);
-    if (lua_type(L, -1) != LUA_TSTRING) return wrong_type(L, why, "each of keys", "a string");
-    key.ptr = lua_tolstring(L, -1, &key.len);
-    if (key.len == 0 || memchr(key.ptr, ' ', key.len)) {
-      return refuse(why,
-                    "one of keys is empty or has a space; RocketMQ separates keys with spaces");
-    }
-    add_key(all, users, key);
-    lua_pop(L, 1);
-  }
-  return 0;
-}
-
-static int collect_properties(lua_State *L, rmq_lua_hooks *all, rmq_message *users,
-                              rmq_failure *why) {
-  push_left(L, "properties");
-  if (lua_isnil(L, -1)) return 0;
-  if (lua_type(L, -1) != LUA_TTABLE) return wrong_type(L, why, "properties", "a table of strings");
-  int table = lua_gettop(L);
-  lua_pushnil(L);
-  while (lua_next(L, table)) {
-    if (lua_type(L, -2) != LUA_TSTRING) {
-      lua_pop(L, 1);
-      return wrong_type(L, why, "each name in properties", "a string");
-    }
-    rmq_field field;
-    field.name.ptr = lua_tolstring(L, -2, &field.name.len);
-    if (lua_type(L, -1) != LUA_TSTRING) {
-      char name[96];
-      snprintf(name, sizeof name, "properties.%.64s", field.name.ptr);
-      return wrong_type(L, why, name, "a string");
-    }
-    field.value.ptr = lua_tolstring(L, -1, &field.value.len);
-    add_property(all, users, field);
-    lua_pop(L, 1);
-  }
-  return 0;
-}
-
-static void keep_properties(rmq_lua_hooks *all, rmq_message *users, rmq_slice properties) {
-  rmq_field field;
-  while (rmq_properties_next(&properties, &field)) {
-    if (rmq_message_is_users(field.name)) add_property(all, users, field);
-  }
-}
-
-static int collect_tags(lua_State *L, rmq_message *users, rmq_failure *why) {
-  push_left(L, "tags");
-  if (lua_isnil(L, -1)) return 0;
-  if (lua_type(L, -1) != LUA_TSTRING) return wrong_type(L, why, "tags", "a string");
-  users->tags.ptr = lua_tolstring(L, -1, &users->tags.len);
-  return 0;
-}
-
-/* Tags, keys and properties: one string is made of all, so what was not touched is read from the one
- * that there is. */
-static int collect_rest(lua_State *L, rmq_lua_hooks *all, const rmq_lua_hook_event *event,
-                        rmq_failure *why) {
-  rmq_hook_attempt *attempt = event->changing;
-  unsigned filled = event->state->filled;
-  rmq_slice own = attempt->properties;
-  rmq_message users = {.n_keys = 0};
-  int status = 0;
-  if (filled & RMQ_HOOKED_TAGS) {
-    status = collect_tags(L, &users, why);
-  } else {
-    users.tags = rmq_properties_find(own, "TAGS");
-  }
-  if (status == 0 && (filled & RMQ_HOOKED_KEYS)) {
-    status = collect_keys(L, all, &users, why);
-  } else {
-    rmq_slice keys = rmq_properties_find(own, "KEYS");
-    if (keys.len > 0) add_key(all, &users, keys);
-  }
-  if (status == 0 && (filled & RMQ_HOOKED_PROPERTIES)) {
-    status = collect_properties(L, all, &users, why);
-  } else {
-    keep_properties(all, &users, own);
-  }
-  users.keys = all->keys;
-  users.properties = all->properties;
-  return status < 0 ? status : rmq_hook_set_properties(attempt, &users, why);
-}
-
-static int collect(lua_State *L, rmq_lua_hooks *all, const rmq_lua_hook_event *event,
-                   rmq_failure *why) {
-  unsigned filled = event->state->filled;
-  unsigned rest = RMQ_HOOKED_TAGS | RMQ_HOOKED_KEYS | RMQ_HOOKED_PROPERTIES;
-  if ((filled & RMQ_HOOKED_UNKNOWN) && check_names(L, why) < 0) return RMQ_EINVAL;
-  if (check_fixed(L, event, why) < 0) return RMQ_EINVAL;
-  if ((filled & RMQ_HOOKED_BODY) && collect_body(L, event, why) < 0) return RMQ_EINVAL;
-  return filled & rest ? collect_rest(L, all, event, why) : 0;
-}
-
-/* A C function of its own, whose stack has just what is looked at. */
-typedef struct collecting {
-  rmq_lua_hooks *all;
-  const rmq_lua_hook_event *event;
-  rmq_failure *why;
-  int status;
-} collecting;
-
-static int run_collect(lua_State *L) {
-  collecting *c = lua_touserdata(L, 2);
-  lua_settop(L, MESSAGE);
-  c->status = collect(L, c->all, c->event, c->why);
-  return 0;
-}
-
-int rmq_lua_hook_collect(lua_State *L, rmq_lua_hooks *all, const rmq_lua_hook_event *event,
-                         rmq_failure *why) {
-  collecting c = {all, event, why, 0};
-  int base = lua_gettop(L);
-  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
-  lua_rawgeti(L, base + 1, event->state->slot);
-  lua_pushliteral(L, "message");
-  lua_rawget(L, base + 2);
-  lua_rawgeti(L, base + 1, event->state->slot + 1);
-  if (!lua_rawequal(L, -1, -2)) {
-    c.status = refuse(why, "ctx.message was replaced by another value; change its fields instead");
-  } else {
-    lua_pushcfunction(L, run_collect);
-    lua_insert(L, -2);
-    lua_pushlightuserdata(L, &c);
-    lua_call(L, 2, 0);
-  }
-  lua_settop(L, base);
-  return c.status;
 }
 
 /* --- The end of a transaction --- */
@@ -625,29 +386,46 @@ void rmq_lua_hook_push_transaction(lua_State *L, const rmq_hook_transaction *tra
 
 /* --- Metatables --- */
 
-/* Pushes a metatable whose functions know the box and the numbers of these fields. */
-static void push_metatable(lua_State *L, int kept, const char *const *fields, lua_CFunction index,
+/* Sets a function of the metatable below the `n` values on top, which it takes. */
+static void set_function(lua_State *L, const char *name, lua_CFunction function, int n) {
+  lua_pushcclosure(L, function, n);
+  lua_setfield(L, -2, name);
+}
+
+/* Pushes what the functions know: the box, the slots, and the metatable of ctx.message. */
+static int push_upvalues(lua_State *L, const rmq_lua_hooks *all, int kept) {
+  lua_getfield(L, kept, "box");
+  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
+  lua_rawgeti(L, kept, RMQ_HOOK_KEPT_MESSAGE);
+  return 3;
+}
+
+static void push_metatable(lua_State *L, const rmq_lua_hooks *all, int kept, lua_CFunction index,
                            lua_CFunction newindex) {
   lua_createtable(L, 0, 3);
-  lua_getfield(L, kept, "box");
-  lua_newtable(L);
-  for (int i = 0; fields[i]; i++) {
-    lua_pushinteger(L, i);
-    lua_setfield(L, -2, fields[i]);
-  }
-  lua_pushvalue(L, -2);
-  lua_pushvalue(L, -2);
-  lua_pushcclosure(L, index, 2);
-  lua_setfield(L, -4, "__index");
-  lua_pushcclosure(L, newindex, 2);
-  lua_setfield(L, -2, "__newindex");
+  set_function(L, "__index", index, push_upvalues(L, all, kept));
+  set_function(L, "__newindex", newindex, push_upvalues(L, all, kept));
   lua_pushliteral(L, "hook");
   lua_setfield(L, -2, "__metatable");
 }
 
-void rmq_lua_hook_ctx_open(lua_State *L, int kept) {
-  push_metatable(L, kept, ctx_fields, ctx_index, ctx_newindex);
-  lua_rawseti(L, kept, RMQ_HOOK_KEPT_CTX);
-  push_metatable(L, kept, message_fields, message_index, message_newindex);
+/* Notes the names' addresses; the table `kept` keeps the names. */
+static void note_names(lua_State *L, int kept, const char *const *fields, const char **names) {
+  for (int i = 0; fields[i]; i++) {
+    lua_pushstring(L, fields[i]);
+    names[i] = lua_tostring(L, -1);
+    lua_pushvalue(L, -1);
+    lua_rawset(L, kept);
+  }
+}
+
+void rmq_lua_hook_ctx_open(lua_State *L, rmq_lua_hooks *all, int kept) {
+  lua_newtable(L);
+  note_names(L, lua_gettop(L), ctx_fields, all->ctx_names);
+  note_names(L, lua_gettop(L), message_fields, all->message_names);
+  lua_setfield(L, kept, "names");
+  push_metatable(L, all, kept, message_index, message_newindex);
   lua_rawseti(L, kept, RMQ_HOOK_KEPT_MESSAGE);
+  push_metatable(L, all, kept, ctx_index, ctx_newindex);
+  lua_rawseti(L, kept, RMQ_HOOK_KEPT_CTX);
 }

@@ -2,6 +2,7 @@
 #define RMQ_SCRIPT_LUA_HOOK_CTX_H
 
 #include "script/lua_hook.h"
+#include "script/lua_names.h"
 
 /* What the functions of hooks see: a table `ctx` whose fields are made when they are first read, so that a
  * hook pays for what it looks at. `ctx.message` is such a table, too.
@@ -10,7 +11,8 @@
  * Between the two, and when all is over, fields that were not read cannot be: nothing is there to make them
  * of. */
 
-/* The fields of ctx.message, as bits. */
+/* The fields of ctx.message, as bits in the order of their names. */
+extern const rmq_names rmq_hooked_names;
 enum {
   RMQ_HOOKED_TOPIC = 1,
   RMQ_HOOKED_BODY = 2,
@@ -47,15 +49,16 @@ struct rmq_lua_hook_event {
 /* What the threads of hooks have in common, as fields of the table `kept`. */
 enum { RMQ_HOOK_KEPT_CTX = 1, RMQ_HOOK_KEPT_MESSAGE, RMQ_HOOK_KEPT_REQUEST, RMQ_HOOK_KEPT_END };
 
-/* Makes the metatables; `kept` is the index of that table, whose "box" is there. May raise. */
-void rmq_lua_hook_ctx_open(lua_State *L, int kept);
+/* Makes the metatables; `kept` is the index of that table, whose "box" is there, and the slots. May
+ * raise. */
+void rmq_lua_hook_ctx_open(lua_State *L, rmq_lua_hooks *all, int kept);
 void rmq_lua_hook_request_open(lua_State *L, int kept);
 
 /* The event whose ctx, or ctx.message, is the table at `index`; NULL: it is over. */
 rmq_lua_hook_event *rmq_lua_hook_event_of(lua_State *L, const rmq_lua_hooks *all, int index);
 
-/* Pushes a new table with one of the metatables. */
-void rmq_lua_hook_push_new(lua_State *L, const rmq_lua_hooks *all, int metatable);
+/* Pushes field `n` of ctx.message as the attempt has it. */
+void rmq_lua_hook_push_message_field(lua_State *L, const rmq_hook_attempt *attempt, int n);
 
 /* Reads what a `before` function has left in ctx.message, and gives it to the core. 0, or RMQ_EINVAL
  * with the reason in `why`. */
