@@ -1,6 +1,7 @@
 -- Hooks that raise, refuse, wait or send: what becomes of the message, and what is told.
 local child = require "spec.support.child"
 local cluster = require "spec.support.cluster"
+local folder = require "spec.support.folder"
 local rocketmq = require "rocketmq"
 
 local SEND = "SEND_MESSAGE_V2"
@@ -225,6 +226,24 @@ describe("a hook", function()
     end
     assert.same({ 2, 1, 1 }, { told, odd, even })
     assert.matches("stack traceback:", ended.stderr)
+  end)
+
+  it("that never returns is stopped", function()
+    local where = folder {
+      ["h.lua"] = [[
+        local stuck = true
+        return { name = "stuck", strict = true, before = function()
+          while stuck do end
+        end }]],
+      ["s.lua"] = [[
+        local producer = require("rocketmq").producer { group = "g" }
+        local _, err = producer:send({ topic = "T", body = "x" }, { timeout = 60000 })
+        print(err.kind, err.message:match "strict hook stuck: h.lua:%d+")]],
+    }
+    local ended = child.run { "--mock=default", "--plugin-warn=10", "--plugin-limit=50", "--hook",
+      "h.lua", "s.lua", cwd = where }
+    assert.equal("hook\tstrict hook stuck: h.lua:3\n", ended.stdout, ended.stderr)
+    assert.matches("the hook 'stuck' %(h.lua:2%) has not returned", ended.stderr)
   end)
 
   it("that ends the process with os.exit does so", function()

@@ -86,7 +86,7 @@ local FUNCTIONS = { "check_forbidden", "before", "after", "end_transaction", "be
   "after_response" }
 local FIELDS = { "name", "strict", unpack(FUNCTIONS) }
 local SHIPPED = { log = true, metrics = true, opentelemetry = true, audit = true,
-  rate_limit = true }
+  rate_limit = true, acl = true }
 
 local known = {}
 for _, name in ipairs(FIELDS) do known[name] = true end
