@@ -59,6 +59,7 @@ static void encode(rmq_connection *c, rmq_request *request) {
   size_t offset = rmq_buf_len(&c->out);
   request->start_at = c->written + offset;
   request->written_at = rmq_transport_now(c->transport);
+  request->code = 0;
   if (request->oneway) {
     request->opaque = c->pending.next;
     c->pending.next = c->pending.next == INT32_MAX ? 0 : c->pending.next + 1;
@@ -178,7 +179,7 @@ static void handle_reply(rmq_connection *c, rmq_slice body) {
     t->stats.late_replies++;
     return;
   }
-  if (t->watch.after_response) {
+  if (t->watch.after_response && request->code != 0) {
     rmq_connection_show_response(c, request, body);
     request = rmq_pending_get(&c->pending, t->header.opaque);
     if (!request) return;

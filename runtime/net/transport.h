@@ -51,7 +51,7 @@ struct rmq_request {
   /* The transport's. */
   uint8_t state; /* where it is: waiting, sent, ... */
   int32_t opaque;
-  int32_t code;  /* noted while the transport is watched */
+  int32_t code;  /* of its command, when it was encoded while the transport was watched; else 0 */
   rmq_link link; /* in one of the connection's lists */
   rmq_timer timer;
   rmq_connection *connection;

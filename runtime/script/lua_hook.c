@@ -583,6 +583,12 @@ void rmq_lua_hooks_open(lua_State *L, rmq_lua_hooks *all, rmq_producer *producer
   all->kept = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
+void rmq_lua_hooks_drop(rmq_lua_hooks *all) {
+  let_go(all, all->set);
+  all->set = NULL;
+  update_table(all);
+}
+
 void rmq_lua_hooks_close(rmq_lua_hooks *all) {
   lua_State *L = rmq_vm_state(all->vm);
   *all->box = NULL;

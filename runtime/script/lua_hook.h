@@ -66,6 +66,9 @@ void rmq_lua_hooks_open(lua_State *L, rmq_lua_hooks *all, rmq_producer *producer
 /* The producer ends; what a script has kept of it knows nothing any more. */
 void rmq_lua_hooks_close(rmq_lua_hooks *all);
 
+/* The producer is shut down: lets go of the hooks, which may have a hold on the producer itself. */
+void rmq_lua_hooks_drop(rmq_lua_hooks *all);
+
 /* Sets the hooks: a list, at `list`, of tables {name=, strict=, before=, ...} whose shape has been
  * checked (lua/rocketmq/hook/init.lua), in the order of their calls; `self` is the index of what is their
  * ctx.producer. An attempt whose `before` has been called gets its `after` from the hooks that it had

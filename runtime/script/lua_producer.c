@@ -369,6 +369,7 @@ static void on_shut_down(void *arg, size_t undelivered) {
   p->over = true;
   /* The script is told what was left over; the end of the process need not say it again. */
   rmq_vm_remove_ending(p->vm, &p->ending);
+  rmq_lua_hooks_drop(&p->hooks);
   rmq_pending_counted(pending, undelivered);
 }
 

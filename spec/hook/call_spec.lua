@@ -230,6 +230,20 @@ describe("hooks", function()
     assert.error_matches(function() return kept.addr end, "cannot be read any more")
   end)
 
+  it("do not keep their producer once it is shut down", function()
+    local weak = setmetatable({}, { __mode = "v" })
+    do
+      local other = rocketmq.producer { group = "other", namesrv = c.mock.namesrv }
+      other:add_hook { before = function() return other.group end }
+      assert(other:send(message))
+      other:shutdown()
+      weak.producer = other
+    end
+    collectgarbage()
+    collectgarbage()
+    assert.is_nil(weak.producer)
+  end)
+
   for _, case in ipairs {
     { nil, "must be a table of functions" },
     { {}, "the hook has no function; there are check_forbidden, before" },

@@ -187,6 +187,22 @@ static void requests_at_once_are_shown(void) {
   finish();
 }
 
+/* Nobody has seen that request, so nobody could make anything of its answer. */
+static void what_was_sent_before_is_not_told(void) {
+  start();
+  shown = answered = 0;
+  meanwhile = NULL;
+  call c = {.size = 5};
+  invoke(&c);
+  fake_settle(fake);
+  rmq_transport_set_watch(transport,
+                          &(rmq_transport_watch){before_request, after_response, &shown});
+  reply_all(fake_last(fake));
+  fake_settle(fake);
+  CHECK(c.dones == 1 && shown == 0 && answered == 0);
+  finish();
+}
+
 static void what_is_not_watched_is_not_touched(void) {
   rmq_buf plain = {0};
   for (int watched = 0; watched < 2; watched++) {
@@ -216,6 +232,7 @@ int main(void) {
   check_run("additions are bounded", additions_are_bounded);
   check_run("requests from inside", requests_from_inside_come_afterwards);
   check_run("requests at once", requests_at_once_are_shown);
+  check_run("sent before", what_was_sent_before_is_not_told);
   check_run("what is not touched", what_is_not_watched_is_not_touched);
   return check_end();
 }
