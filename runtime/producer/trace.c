@@ -144,6 +144,8 @@ static void send_group(group *g) {
 
 uint64_t rmq_trace_flush(rmq_trace *trace) {
   rmq_transport_timer_stop(trace->producer->transport, &trace->timer);
+  /* In the last phase of a shutdown nothing is begun any more. */
+  if (trace->producer->state > RMQ_STATE_DRAINING) rmq_trace_drop_gathered(trace);
   while (!rmq_link_alone(&trace->gathered)) send_group(group_of(trace->gathered.next));
   return trace->sends;
 }
@@ -210,10 +212,10 @@ static void wait_for_more(rmq_trace *trace) {
                       rmq_mono_add_ms(now, producer->settings.trace_flush_interval));
 }
 
-/* Java does not trace what goes to trace topics. */
+/* What goes to the trace topic is not traced. Java leaves out all topics whose names begin with that of
+ * the trace topic, which would be many when somebody calls that one "T". */
 static bool is_traced(const rmq_trace *trace, rmq_slice topic) {
-  size_t len = trace->topic.len;
-  return topic.len < len || memcmp(topic.ptr, trace->topic.ptr, len) != 0;
+  return !rmq_slice_equal(topic, trace->topic);
 }
 
 /* True when a record has no chance: there are too many, there is no such topic, or, in the last phase of
