@@ -295,3 +295,24 @@ describe("the end of a transaction", function()
     assert.same({ "COMMIT_MESSAGE", "k1", "Orders" }, { answer.state, answer.keys, answer.topic })
   end)
 end)
+
+describe("a recall", function()
+  it("is recorded when the broker has answered", function()
+    local c = cluster.new({ topics = { Orders = 4 } }, { trace = true })
+    local result = assert(c.producer:send { topic = "Orders", body = "x", delay_ms = 60000 })
+    assert(c.producer:recall("Orders", result.recall_handle))
+    c.mock:rule { code = "RECALL_MESSAGE", answer = { code = 604, remark = "too late" } }
+    local again = c.producer:recall("Orders", result.recall_handle)
+    assert.is_nil(again)
+    c.producer:flush()
+    local recalls = {}
+    for _, trace in ipairs(c.mock:traces()) do
+      if trace.kind == "Recall" then recalls[#recalls + 1] = trace end
+      if trace.kind == "Pub" then assert.equal("Delay_Msg", trace.msg_type) end
+    end
+    assert.same({ "Orders", result.msg_id, true, result.msg_id, false },
+      { recalls[1].topic, recalls[1].msg_id, recalls[1].success, recalls[2].msg_id,
+        recalls[2].success })
+    c:finish()
+  end)
+end)

@@ -143,6 +143,32 @@ for _, server in ipairs(support.servers()) do
       assert.same({ 40, 40 }, { ends, halves })
     end)
 
+    if server.version == "5.4.0" then
+      it("keeps recalls", function()
+        support.java("Admin", { server.namesrv, "createTopic", 2, "TracedRecalls" })
+        local producer = rocketmq.producer { group = "traced", trace = true,
+          namesrv = server.namesrv, send_msg_timeout = 20000 }
+        local told = {}
+        for i = 1, 10 do
+          local result = assert(producer:send { topic = "TracedRecalls", body = "x",
+            delay_ms = 600000, keys = "k" .. i })
+          assert(producer:recall("TracedRecalls", result.recall_handle))
+          told[result.msg_id] = {}
+        end
+        assert(producer:shutdown())
+        support.java("TraceRead", { server.namesrv, "RMQ_SYS_TRACE_TOPIC", "TracedRecalls" },
+          function(line)
+            local record = cjson.decode(line)
+            assert.same({ "DefaultRegion", "traced", true },
+              { record.region, record.group, record.success })
+            if record.kind == "Pub" then assert.equal("Delay_Msg", record.msg_type) end
+            assert.is_nil(told[record.msg_id][record.kind])
+            told[record.msg_id][record.kind] = true
+          end, { expect = 20 })
+        for _, kinds in pairs(told) do assert.same({ Pub = true, Recall = true }, kinds) end
+      end)
+    end
+
     it("keeps them in a topic of one's own as well", function()
       support.java("Admin", { server.namesrv, "createTopic", 4, "Traced2", "TracesOfMine" })
       trace_and_read("Traced2", "TracesOfMine")
