@@ -117,6 +117,45 @@ describe("the example", function()
       "long 3: SEND_OK", "nil\tmessages%[2%]: body is empty.*", "true", "SEND_OK" }, run "batch")
   end)
 
+  it("orders_by_hash", function()
+    matches({ "20 orders with 5 steps each are in [4-8] of 8 queues", "0 steps were tried again" },
+      run "orders_by_hash")
+  end)
+
+  it("orders_by_hash, while a broker is away", function()
+    local mock = require("rocketmq").mock { brokers = 2 }
+    finally(function() mock:close() end)
+    local running = child.start { "--namesrv=" .. mock.namesrv, "examples/orders_by_hash.lua",
+      8, 40 }
+    assert(mock:wait(function() return mock:count() > 20 end))
+    mock:broker("broker-b"):stop()
+    assert(mock:wait(function() return running.stderr:find "is tried again: %l+" end, 30000))
+    mock:broker("broker-b"):start()
+    local ended = running:wait()
+    assert.equal(0, ended.code, ended.stderr)
+    assert.matches("8 orders with 40 steps each are in %d of 8 queues\n[1-9]%d* steps were tried",
+      ended.stdout)
+    -- In each order every step is stored in the place of its number, at the most twice in a row.
+    local last = {}
+    for _, stored in ipairs(mock:messages "OrderSteps") do
+      local order, step = stored.body:match "^(%S+) step (%d+)$"
+      step = tonumber(step)
+      assert(step == (last[order] or 0) + 1 or step == last[order], stored.body)
+      last[order] = step
+    end
+    for i = 1, 8 do assert.equal(40, last["order-" .. i]) end
+  end)
+
+  it("machine_room", function()
+    local lines = run "machine_room"
+    local first = tonumber(lines[1]:match "#(%d)$")
+    matches({ "Orders@hz@broker%-a#" .. first, "Orders@hz@broker%-a#" .. 1 - first,
+      "Orders@hz@broker%-a#" .. first, "Orders@sh@broker%-b#%d",
+      'Sending to topic "Orders" failed: its selector: machine_room: no queue is in the rooms '
+        .. "%(bj%); the brokers, named room@broker, are hz@broker%-a, sh@broker%-b",
+      "Orders@%a%a@broker%-%a#%d", "Orders@%a%a@broker%-%a#%d" }, lines)
+  end)
+
   it("selector", function()
     local lines = { "customer 1: Invoices@broker%-[ab]#%d", "customer 2: Invoices@broker%-[ab]#%d",
       "customer 0: Invoices@broker%-[ab]#%d" }

@@ -7,6 +7,7 @@
 #                                         runs the command, kills the servers when it ends
 #   spec/real/cluster.sh kill SERVER      for that command: ends a server with SIGKILL
 #   spec/real/cluster.sh start SERVER     starts it again on its folder and waits until it is up
+#   spec/real/cluster.sh add SERVER...    boots up to two masters more, which go with "kill"
 #   spec/real/cluster.sh freeze SERVER    stops it with SIGSTOP: it keeps its connections and is silent
 #   spec/real/cluster.sh thaw SERVER      lets it go on
 #
@@ -69,11 +70,11 @@ port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # Prints the first port of a free block of 40: per version a name server at +0 and brokers at +10 and
 # +15; each also listens 2 below (a second port for clients) and 1 above (replication). 4.9.2 stands 20
-# higher and has one broker.
+# higher and has one broker. At +34 and +38 is room for two brokers that a command adds.
 free_block() {
   local base=$((20000 + ($$ % 200) * 50)) tries=0 offset
   while [ $tries -lt 200 ]; do
-    for offset in 0 8 10 11 13 15 16 20 28 30 31; do
+    for offset in 0 8 10 11 13 15 16 20 28 30 31 32 34 35 36 38 39; do
       port_is_free $((base + offset)) || { offset=busy; break; }
     done
     [ "$offset" = busy ] || { printf '%s\n' "$base"; return 0; }
@@ -217,6 +218,28 @@ start_again() {
   await_boot "$folder"
 }
 
+# add_brokers SERVER... : brokers that only some specs need, side by side. They are known to their name
+# server when this returns.
+add_brokers() {
+  local server version folder namesrv_port port names=()
+  for server in "$@"; do
+    version=${server%%/*} folder=${RMQ_REAL_CLUSTER:?is not set; this command is for what \"run\" runs}/$server
+    namesrv_port=$(sed -n 's/^listenPort=//p' "$RMQ_REAL_CLUSTER/$version/ns/server.conf")
+    port=$((namesrv_port + 34))
+    [ "$version" = 5.4.0 ] || die "there is room for more brokers of 5.4.0 only"
+    port_is_free "$port" || port=$((port + 4))
+    [ ${#names[@]} = 0 ] || port=$((namesrv_port + 38))
+    [ ${#names[@]} -lt 2 ] || die "there is room for two"
+    rm -rf "$folder"
+    describe_broker "$version" "$folder" "$namesrv_port" "$port"
+    start_server "$folder"
+    names+=("${server#*/}")
+  done
+  for server in "$@"; do await_boot "$RMQ_REAL_CLUSTER/$server"; done
+  timeout --foreground "$boot_seconds" bash -c \
+    "$RMQ_REAL_JAVA Admin 127.0.0.1:$namesrv_port awaitBroker ${names[*]}"
+}
+
 # signal_server SIGNAL SERVER
 signal_server() {
   local folder
@@ -270,7 +293,8 @@ case "${1:-}" in
   run) shift; run "$@" ;;
   kill) shift; kill_server "$@" ;;
   start) shift; start_again "$@" ;;
+  add) shift; add_brokers "$@" ;;
   freeze) shift; signal_server STOP "$@" ;;
   thaw) shift; signal_server CONT "$@" ;;
-  *) sed -n '2,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '2,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

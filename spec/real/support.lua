@@ -106,13 +106,15 @@ end
 
 --- Kills a server, starts it again and waits until it is up, stops it with SIGSTOP, or lets it go on.
 --- Waits in this task only.
----@param verb "kill"|"start"|"freeze"|"thaw"
+--- "add" boots brokers more.
+---@param verb "kill"|"start"|"freeze"|"thaw"|"add"
 ---@param server string version and name: "5.4.0/broker-b"
-function support.cluster(verb, server)
+---@param ... string others, for "add"
+function support.cluster(verb, server, ...)
   environment "RMQ_REAL_CLUSTER"
   local handle, status
   handle = assert(uv.spawn("spec/real/cluster.sh", {
-    args = { verb, server }, stdio = { nil, 1, 2 },
+    args = { verb, server, ... }, stdio = { nil, 1, 2 },
   }, function(code)
     status = code
     handle:close()
