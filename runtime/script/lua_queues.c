@@ -32,6 +32,7 @@ rmq_lua_queues *rmq_lua_queues_make(lua_State *L, const rmq_choice *choice) {
   list->metatable = lua_topointer(L, -1);
   lua_pop(L, 1);
   rmq_lua_queues_refill(L, memory);
+  lua_pop(L, 1);
   return list;
 }
 
@@ -77,34 +78,23 @@ static bool all_are_in_place(lua_State *L, int index, const rmq_lua_queues *list
   return true;
 }
 
-static bool few_are_in_place(lua_State *L, int index, rmq_lua_queues *list) {
-  if (list->next + RMQ_QUEUES_LOOK > list->n) list->next = list->n - RMQ_QUEUES_LOOK;
-  size_t first = list->next;
-  list->next = first + RMQ_QUEUES_LOOK < list->n ? first + RMQ_QUEUES_LOOK : 0;
-  return are_in_place(L, index, list, first, RMQ_QUEUES_LOOK) &&
-         are_in_place(L, index, list, 0, 1) && are_in_place(L, index, list, list->n - 1, 1);
+bool rmq_lua_queues_unharmed(lua_State *L, int index, const rmq_lua_queues *list) {
+  return lua_objlen(L, index) == list->n && all_are_in_place(L, index, list);
 }
 
-bool rmq_lua_queues_unharmed(lua_State *L, int index, rmq_lua_queues *list) {
-  if (lua_objlen(L, index) != list->n) return false;
-  if (list->n > RMQ_QUEUES_FEW && !list->suspect) return few_are_in_place(L, index, list);
-  list->suspect = false;
-  return all_are_in_place(L, index, list);
+void rmq_lua_queues_begin(rmq_lua_queues *list) {
+  if (list->n > RMQ_QUEUES_FEW) list->began = uv_hrtime();
 }
 
-uint64_t rmq_lua_queues_begin(const rmq_lua_queues *list) {
-  return list->n > RMQ_QUEUES_FEW ? uv_hrtime() : 0;
-}
-
-void rmq_lua_queues_end(rmq_lua_queues *list, uint64_t began) {
+void rmq_lua_queues_end(rmq_lua_queues *list) {
   enum { LOOK_NS = 4 }; /* at one place, at least */
-  if (list->n > RMQ_QUEUES_FEW && uv_hrtime() - began >= list->n * LOOK_NS) list->suspect = true;
+  if (list->n <= RMQ_QUEUES_FEW) return;
+  if (uv_hrtime() - list->began >= list->n * LOOK_NS) list->suspect = true;
 }
 
 /* --- Finding --- */
 
-/* A queue of the list itself: its place is noted in it. */
-static int64_t own_place(lua_State *L, int index, const rmq_lua_queues *list) {
+int64_t rmq_lua_queues_own_place(lua_State *L, int index, const rmq_lua_queues *list) {
   const void *queue = lua_touserdata(L, index);
   if (!queue || !lua_getmetatable(L, index)) return -1;
   bool is_queue = lua_topointer(L, -1) == list->metatable;
@@ -138,7 +128,7 @@ static int64_t place_by_value(const rmq_choice *choice, rmq_slice topic, rmq_sli
 
 int64_t rmq_lua_queues_place(lua_State *L, int index, const rmq_lua_queues *list,
                              const rmq_choice *choice) {
-  int64_t place = own_place(L, index, list);
+  int64_t place = rmq_lua_queues_own_place(L, index, list);
   if (place >= 0) return place;
   rmq_slice topic = choice->topic, broker;
   int32_t number = 0;

@@ -9,15 +9,18 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "script/guard.h"
+#include "script/loader.h"
 #include "script/lua_queues.h"
 #include "script/lua_result.h"
 
-/* The stack of a thread while it rests. */
-enum { HANDLER = 1, CALLER, RESTS = CALLER };
+/* The stack of a thread while it rests: C functions, because even these take memory to push; then the
+ * asker of the list that was asked about last (see lua/rocketmq/selector/asker.lua), and that list's
+ * memory. */
+enum { HANDLE = 1, PREPARE, JUDGE, TELL_ERROR, WAS_HARMED, ASKER, MEMORY, RESTS = MEMORY };
 
-/* The upvalues of the function that calls a selector: the metatable of ctx tables and the one that was
- * handed out last, the memories of lists by topic, and the list that was handed out last. */
-enum { CTX_METATABLE = 1, CTX, LISTS, MEMORY, QUEUES, UPVALUES = QUEUES };
+/* The upvalues of what makes askers: the metatable of ctx tables, the function for last_broker, the
+ * lists' memories by topic, and the thread's depth. */
+enum { CTX_METATABLE = 1, LAST_BROKER, LISTS, DEPTH, UPVALUES = DEPTH };
 
 /* One call of a selector. */
 typedef struct call {
@@ -38,52 +41,66 @@ struct rmq_lua_selector_now {
 
 /* --- The list --- */
 
-/* Finds or makes the list of the choice's topic, for the upvalues. */
-static rmq_lua_queues *change_list(lua_State *L, const rmq_choice *choice) {
+/* look(): the list whose memory is upvalue 1, or another table when that one is not as it was. */
+static int look(lua_State *L) {
+  int memory = lua_upvalueindex(1);
+  rmq_lua_queues *list = lua_touserdata(L, memory);
+  rmq_lua_queues_push(L, memory);
+  if (!rmq_lua_queues_unharmed(L, lua_gettop(L), list)) rmq_lua_queues_refill(L, memory);
+  list->suspect = false;
+  rmq_lua_queues_begin(list); /* only now: the look's own time does not count */
+  return 1;
+}
+
+/* Pushes the memory of the list for the choice's topic. */
+static void push_memory(lua_State *L, const rmq_choice *choice) {
   lua_pushlstring(L, choice->topic.ptr, choice->topic.len);
   lua_pushvalue(L, -1);
   lua_rawget(L, lua_upvalueindex(LISTS));
-  rmq_lua_queues *list = lua_touserdata(L, -1);
-  if (list && list->version == choice->publish->version) {
-    rmq_lua_queues_push(L, lua_gettop(L));
-  } else {
+  const rmq_lua_queues *list = lua_touserdata(L, -1);
+  if (!list || list->version != choice->publish->version) {
     lua_pop(L, 1);
-    list = rmq_lua_queues_make(L, choice);
-    lua_pushvalue(L, -3);
-    lua_pushvalue(L, -3);
+    rmq_lua_queues_make(L, choice);
+    lua_pushvalue(L, -2);
+    lua_pushvalue(L, -2);
     lua_rawset(L, lua_upvalueindex(LISTS));
   }
-  lua_replace(L, lua_upvalueindex(QUEUES));
-  lua_replace(L, lua_upvalueindex(MEMORY));
-  lua_pop(L, 1);
-  return list;
+  lua_remove(L, -2);
 }
 
-/* Pushes the list as a selector is to see it. */
-static void push_list(lua_State *L, call *c) {
-  rmq_lua_queues *list = lua_touserdata(L, lua_upvalueindex(MEMORY));
-  if (!list || list->version != c->choice->publish->version) list = change_list(L, c->choice);
-  if (c->nested) list->suspect = true;
-  lua_pushvalue(L, lua_upvalueindex(QUEUES));
-  if (!rmq_lua_queues_unharmed(L, lua_gettop(L), list)) {
+/* Runs protected with a call as its argument: gives the asker for the choice's list, and the list's
+ * memory. The list keeps the askers, one for each depth. */
+static int prepare(lua_State *L) {
+  const call *c = lua_touserdata(L, 1);
+  int depth = (int)lua_tointeger(L, lua_upvalueindex(DEPTH));
+  push_memory(L, c->choice);
+  int memory = lua_gettop(L);
+  lua_getfenv(L, memory);
+  lua_rawgeti(L, -1, -depth);
+  if (lua_isnil(L, -1)) {
     lua_pop(L, 1);
-    lua_pushvalue(L, lua_upvalueindex(MEMORY));
-    rmq_lua_queues_refill(L, lua_gettop(L));
+    rmq_loader_run(L, "rocketmq.selector.asker", 0);
+    lua_pushvalue(L, memory);
+    lua_pushcclosure(L, look, 1);
+    lua_pushvalue(L, -3);
+    lua_pushvalue(L, lua_upvalueindex(CTX_METATABLE));
+    lua_pushvalue(L, lua_upvalueindex(LAST_BROKER));
+    lua_call(L, 4, 1);
     lua_pushvalue(L, -1);
-    lua_replace(L, lua_upvalueindex(QUEUES));
-    lua_remove(L, -2);
+    lua_rawseti(L, -3, -depth);
   }
-  c->list = list;
+  lua_pushvalue(L, memory);
+  return 2;
 }
 
-/* True when the list that the thread's selector has failed with is not whole. */
-static bool was_harmed(lua_State *thread, rmq_lua_queues *list) {
-  lua_getupvalue(thread, CALLER, QUEUES);
-  list->suspect = true;
-  bool harmed = !rmq_lua_queues_unharmed(thread, lua_gettop(thread), list);
+/* Runs protected with a list's memory as its argument: whether the list is not whole. */
+static int was_harmed(lua_State *L) {
+  rmq_lua_queues *list = lua_touserdata(L, 1);
+  rmq_lua_queues_push(L, 1);
+  bool harmed = !rmq_lua_queues_unharmed(L, lua_gettop(L), list);
   list->suspect = harmed;
-  lua_pop(thread, 1);
-  return harmed;
+  lua_pushboolean(L, harmed);
+  return 1;
 }
 
 /* --- Answers --- */
@@ -122,23 +139,37 @@ static void take(call *c, int64_t place) {
   *c->queue = rmq_publish_sorted(c->choice->publish, (size_t)place);
 }
 
-static bool take_number(lua_State *L, call *c) {
-  double number = lua_tonumber(L, -1);
-  if (number >= 1 && number <= (double)c->list->n && floor(number) == number) {
-    take(c, (int64_t)number - 1);
-    return true;
-  }
-  char text[40];
-  snprintf(text, sizeof text, "%.17g", number);
-  lua_pushstring(L, text);
-  return false;
+static bool take_number(call *c, double number) {
+  if (!(number >= 1 && number <= (double)c->list->n && floor(number) == number)) return false;
+  take(c, (int64_t)number - 1);
+  return true;
 }
 
-static bool take_queue(lua_State *L, call *c) {
-  int64_t place = rmq_lua_queues_place(L, lua_gettop(L), c->list, c->choice);
-  if (place < 0) return false;
-  take(c, place);
-  return true;
+/* Takes the answer on top of the stack when that needs no protection. */
+static bool take_at_once(lua_State *L, call *c) {
+  if (lua_type(L, -1) == LUA_TNUMBER) return take_number(c, lua_tonumber(L, -1));
+  int64_t place = rmq_lua_queues_own_place(L, lua_gettop(L), c->list);
+  if (place >= 0) take(c, place);
+  return place >= 0;
+}
+
+/* Runs protected with a call and an answer as its arguments: takes it, or refuses it. */
+static int judge(lua_State *L) {
+  call *c = lua_touserdata(L, 1);
+  if (lua_type(L, 2) == LUA_TNUMBER) {
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", lua_tonumber(L, 2));
+    lua_pushstring(L, text);
+    refuse(L, c);
+    return 0;
+  }
+  int64_t place = rmq_lua_queues_place(L, 2, c->list, c->choice);
+  if (place >= 0) {
+    take(c, place);
+  } else {
+    refuse(L, c);
+  }
+  return 0;
 }
 
 /* --- The call --- */
@@ -171,49 +202,6 @@ static void push_message_and_arg(lua_State *L, const rmq_lua_selector_call *valu
     push_field(L, values, values->message);
     push_field(L, values, values->arg);
   }
-}
-
-static void push_new_ctx(lua_State *L) {
-  lua_createtable(L, 0, 2);
-  lua_pushvalue(L, lua_upvalueindex(CTX_METATABLE));
-  lua_setmetatable(L, -2);
-  lua_pushvalue(L, -1);
-  lua_replace(L, lua_upvalueindex(CTX));
-}
-
-/* Pushes the ctx. What is the same for all calls it gets from its metatable, so the table is empty at first
- * attempts; where it is not, because it was told of a retry or a selector wrote into it, there will be
- * another one. */
-static void push_ctx(lua_State *L, const rmq_choice *choice) {
-  lua_pushvalue(L, lua_upvalueindex(CTX));
-  lua_pushnil(L);
-  if (lua_next(L, -2)) {
-    lua_pop(L, 3);
-    push_new_ctx(L);
-  }
-  if (choice->attempt > 1) {
-    lua_pushinteger(L, choice->attempt);
-    lua_setfield(L, -2, "attempt");
-  }
-  if (choice->last_broker.len > 0) {
-    lua_pushlstring(L, choice->last_broker.ptr, choice->last_broker.len);
-    lua_setfield(L, -2, "last_broker");
-  }
-}
-
-/* Runs protected, on a thread of its own, with a call as its argument. */
-static int call_selector(lua_State *L) {
-  call *c = lua_touserdata(L, 1);
-  push_selector(L, c->values);
-  push_list(L, c);
-  push_message_and_arg(L, c->values);
-  push_ctx(L, c->choice);
-  uint64_t began = rmq_lua_queues_begin(c->list);
-  lua_call(L, 4, 1);
-  rmq_lua_queues_end(c->list, began);
-  bool good = lua_type(L, -1) == LUA_TNUMBER ? take_number(L, c) : take_queue(L, c);
-  if (!good) refuse(L, c);
-  return 0;
 }
 
 static int handle(lua_State *L) {
@@ -342,6 +330,15 @@ static int best(lua_State *L) {
 
 /* --- Threads --- */
 
+/* last_broker(): of the attempt that is to be made. */
+static int last_broker(lua_State *L) {
+  const struct rmq_lua_selector_now *now = now_of(L);
+  rmq_slice broker = now->running ? now->running->choice->last_broker : (rmq_slice){NULL, 0};
+  if (broker.len == 0) return 0;
+  lua_pushlstring(L, broker.ptr, broker.len);
+  return 1;
+}
+
 /* Sets a function of the ctx in the table on top. */
 static void set_function(lua_State *L, int kept, const char *name, lua_CFunction function) {
   lua_getfield(L, kept, "now");
@@ -369,13 +366,16 @@ static int make_thread(lua_State *L) {
   lua_State *thread = lua_newthread(L);
   lua_pushcfunction(L, handle);
   push_ctx_metatable(L, 2);
-  lua_createtable(L, 0, 2);
-  lua_pushvalue(L, -2);
-  lua_setmetatable(L, -2);
+  lua_getfield(L, 2, "now");
+  lua_pushcclosure(L, last_broker, 1);
   lua_getfield(L, 2, "lists");
+  lua_pushinteger(L, all->depth);
+  lua_pushcclosure(L, prepare, UPVALUES);
+  lua_pushcfunction(L, judge);
+  lua_pushcfunction(L, tell_error);
+  lua_pushcfunction(L, was_harmed);
   lua_pushnil(L);
   lua_pushnil(L);
-  lua_pushcclosure(L, call_selector, UPVALUES);
   lua_xmove(L, thread, RESTS);
   lua_rawseti(L, 2, all->depth);
   all->threads[all->depth - 1] = thread;
@@ -392,22 +392,82 @@ static lua_State *thread_for_depth(rmq_lua_selectors *all) {
   return *thread;
 }
 
+/* The error on top of the stack ends the call. */
+static void end_with_error(lua_State *thread, call *c) {
+  c->status = RMQ_EINVAL;
+  lua_pushvalue(thread, TELL_ERROR);
+  lua_pushlightuserdata(thread, c);
+  lua_pushvalue(thread, -3);
+  if (lua_pcall(thread, 2, 0, 0) != 0) fail(c, "", lua_tostring(thread, -1));
+}
+
+/* Lets the thread's asker and list be those of the choice. */
+static bool get_ready(lua_State *thread, call *c) {
+  c->list = lua_touserdata(thread, MEMORY);
+  if (c->list && c->list->version == c->choice->publish->version) return true;
+  c->list = NULL;
+  lua_pushvalue(thread, PREPARE);
+  lua_pushlightuserdata(thread, c);
+  if (lua_pcall(thread, 1, 2, HANDLE) != 0) {
+    end_with_error(thread, c);
+    return false;
+  }
+  c->list = lua_touserdata(thread, -1);
+  lua_replace(thread, MEMORY);
+  lua_replace(thread, ASKER);
+  return true;
+}
+
+/* Pushes the asker and its arguments, and returns how many those are. */
+static int push_question(lua_State *thread, const call *c) {
+  const rmq_choice *choice = c->choice;
+  lua_pushvalue(thread, ASKER);
+  push_selector(thread, c->values);
+  push_message_and_arg(thread, c->values);
+  if (choice->attempt == 1 && !c->list->suspect) return 3;
+  lua_pushboolean(thread, c->list->suspect);
+  if (choice->attempt == 1) return 4;
+  lua_pushinteger(thread, choice->attempt);
+  return 5;
+}
+
+static void take_answer(lua_State *thread, call *c) {
+  if (take_at_once(thread, c)) return;
+  lua_pushvalue(thread, JUDGE);
+  lua_pushlightuserdata(thread, c);
+  lua_pushvalue(thread, -3);
+  if (lua_pcall(thread, 2, 0, HANDLE) != 0) end_with_error(thread, c);
+}
+
 static void ask(rmq_vm *vm, lua_State *thread, call *c) {
   c->status = 0;
-  lua_pushvalue(thread, CALLER);
-  lua_pushlightuserdata(thread, c);
-  rmq_guard_call guarded;
-  rmq_guard_enter(vm, &guarded, thread, "selector");
-  int status = lua_pcall(thread, 1, 0, HANDLER);
-  rmq_guard_leave(vm, &guarded);
-  if (status != 0) {
-    c->status = RMQ_EINVAL;
-    lua_pushcfunction(thread, tell_error);
-    lua_pushlightuserdata(thread, c);
-    lua_pushvalue(thread, -3);
-    if (lua_pcall(thread, 2, 0, 0) != 0) fail(c, "", lua_tostring(thread, -1));
+  if (get_ready(thread, c)) {
+    if (c->nested) c->list->suspect = true;
+    rmq_guard_call guarded;
+    int n_args = push_question(thread, c);
+    rmq_lua_queues_begin(c->list);
+    rmq_guard_enter(vm, &guarded, thread, "selector");
+    int status = lua_pcall(thread, n_args, 1, HANDLE);
+    rmq_guard_leave(vm, &guarded);
+    rmq_lua_queues_end(c->list);
+    if (status == 0) {
+      take_answer(thread, c);
+    } else {
+      end_with_error(thread, c);
+    }
   }
   lua_settop(thread, RESTS);
+}
+
+/* A selector may have failed for what the one before has left of the list: then it is asked again. */
+static void ask_again_if_harmed(rmq_vm *vm, lua_State *thread, call *c) {
+  lua_pushvalue(thread, WAS_HARMED);
+  lua_pushvalue(thread, MEMORY);
+  bool harmed = lua_pcall(thread, 1, 1, 0) == 0 && lua_toboolean(thread, -1);
+  lua_settop(thread, RESTS);
+  if (!harmed) return;
+  ask(vm, thread, c);
+  if (c->list) c->list->suspect = true;
 }
 
 int rmq_lua_select(rmq_lua_selectors *all, const rmq_lua_selector_call *values,
@@ -426,11 +486,7 @@ int rmq_lua_select(rmq_lua_selectors *all, const rmq_lua_selector_call *values,
     c.status = RMQ_ELIMIT;
   } else {
     ask(all->vm, thread, &c);
-    /* It may have failed for what the selector before has left of the list. */
-    if (c.status < 0 && c.list && was_harmed(thread, c.list)) {
-      ask(all->vm, thread, &c);
-      c.list->suspect = true;
-    }
+    if (c.status < 0 && c.list) ask_again_if_harmed(all->vm, thread, &c);
   }
   all->now->running = outer;
   all->depth--;
