@@ -157,7 +157,8 @@ end)
 
 describe("reload", function()
   local function run(files, ...)
-    local given = { "--mock=topics={Orders=4}", ... }
+    -- What the mock keeps would look like memory that is lost.
+    local given = { "--mock=topics={Orders=4}, keep=100", ... }
     given[#given + 1] = "s.lua"
     given.cwd = folder(files)
     local ended = child.run(given)
