@@ -115,6 +115,13 @@ function native.shutdown(handle, timeout) end
 ---@return string|rocketmq.Pending? detail what is wrong, or the pointer
 function native.set_namesrv(handle, list) end
 
+--- The functions that send requests with this producer: one waits for the reply, like a Sender; the
+--- other takes a callback as one argument more, like a LaterSender.
+---@param handle rocketmq.Handle
+---@return rocketmq.Sender request
+---@return rocketmq.LaterSender request_async
+function native.requesters(handle) end
+
 --- The function that sends half messages with this producer: like a Sender.
 ---@param handle rocketmq.Handle
 ---@return rocketmq.Sender

@@ -8,6 +8,7 @@
 ---@field selector rocketmq.selector ready-made selectors
 ---@field message_id fun(id: string, kind?: "unique"|"offset"): rocketmq.MessageId?, string? what an
 --- id says: who made it and when, or where the message is stored
+---@field reply fun(request: table, body: string): rocketmq.Message?, rocketmq.Error?
 ---@field load_selector fun(path: string): string?, rocketmq.Error? as --selector: gives its name
 ---@field load_hook fun(path: string): string?, rocketmq.Error? as --hook: gives its name
 ---@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
@@ -32,6 +33,7 @@ local later = {
   selector = { "rocketmq.selector" },
   message_id = { "rocketmq.message_id", "read" },
   transaction_producer = { "rocketmq.transaction", "new" },
+  reply = { "rocketmq.reply" },
   load_selector = { "rocketmq.plugins", "load_selector" },
   load_hook = { "rocketmq.plugins", "load_hook" },
   reload = { "rocketmq.plugins", "reload" },

@@ -46,6 +46,7 @@ Producer.__index = Producer
 --- over
 ---@field sharding_key? string __SHARDINGKEY, for consumers: it decides nothing here
 ---@field buyer_id? string
+---@field reply_to? rocketmq.ReplyTo makes it a reply; `rocketmq.reply` sets it
 ---@field lmq? string|string[] light queues that brokers put it into besides, with %LMQ% or without
 
 ---@class rocketmq.SendOptions
@@ -110,7 +111,7 @@ end
 local function has_more(message)
   return message.delay_level ~= nil or message.delay_ms ~= nil or message.delay_seconds ~= nil
     or message.deliver_at ~= nil or message.sharding_key ~= nil or message.buyer_id ~= nil
-    or message.lmq ~= nil
+    or message.lmq ~= nil or message.reply_to ~= nil
 end
 
 local M = {}
@@ -119,12 +120,14 @@ local M = {}
 ---@param send function
 ---@param message table
 ---@param options? table
+---@param callback? function
 ---@return any ... what the function returns
-function M.hand_over(send, message, options)
+function M.hand_over(send, message, options, callback)
   options = options or {}
   return send(message.body, message.topic, message, message.tags, message.keys,
     message.properties, message.flag, message.wait, has_more(message), options, options.timeout,
-    options.attempt_timeout, options.retries, options.queue, options.selector, options.arg)
+    options.attempt_timeout, options.retries, options.queue, options.selector, options.arg,
+    callback)
 end
 
 --- Sends a message and waits, in this coroutine only, until a broker has stored it.
@@ -342,6 +345,47 @@ function Producer:send_batch_oneway(messages, options)
   return send_batch(self, "_oneway", accepted, messages, options)
 end
 
+--- Sends a message that somebody answers, and waits, in this coroutine only, for the reply. The
+--- `timeout` is for both; default `send_msg_timeout`. A request that could not be sent ends at once; one
+--- to which no reply comes ends with an error of kind "timeout" and code 10006.
+---@param message rocketmq.Message without a delay
+---@param options? rocketmq.SendOptions
+---@return rocketmq.Reply? reply
+---@return rocketmq.Error? err
+function Producer:request(message, options)
+  if type(message) ~= "table" or not self.requester then
+    refuse_message(self, message, "request")
+  end
+  if options ~= nil and type(options) ~= "table" then
+    error("the send's options must be a table, not " .. type(options), 2)
+  end
+  return take(M.hand_over(self.requester, message, options))
+end
+
+--- Starts a request and returns; the callback gets what `request` would have returned, later and
+--- exactly once, as a task.
+---@param message rocketmq.Message
+---@param options? rocketmq.SendOptions may be left out before the callback
+---@param callback fun(reply: rocketmq.Reply?, err: rocketmq.Error?)
+---@return true? ok
+---@return rocketmq.Error? err why the message was not accepted; the callback does not run then
+function Producer:request_async(message, options, callback)
+  local send = self.async_requester
+  if type(message) ~= "table" or not send then refuse_message(self, message, "request_async") end
+  if callback == nil and type(options) == "function" then
+    options, callback = nil, options
+  end
+  if type(callback) ~= "function" then
+    error("request_async: the callback must be a function, not " .. type(callback), 2)
+  end
+  if options ~= nil and type(options) ~= "table" then
+    error("the send's options must be a table, not " .. type(options), 2)
+  end
+  local shown = message
+  if options and options.selector ~= nil then shown = copy_of(message) end
+  return accepted(M.hand_over(send, shown, options, callback))
+end
+
 --- What a producer of `rocketmq.transaction_producer` does; this one raises.
 ---@return any
 function Producer:send_in_transaction() -- luacheck: no self
@@ -445,6 +489,9 @@ function Producer:stats() return native.stats(self.handle) end
 ---@field trace_sent integer records of message trace that are stored
 ---@field trace_dropped integer records that are lost
 ---@field trace_pending integer records that are still to be stored
+---@field requests integer that wait for a reply now
+---@field replies integer that came in time
+---@field late_replies integer that no request waited for any more
 ---@field transactions integer whose half message is stored and whose broker is not told yet, now
 ---@field checks integer questions of brokers about transactions that came
 ---@field checks_answered integer
@@ -569,12 +616,15 @@ function M.make(settings, name, level)
   -- Where speed does not matter every message is looked at for typing errors.
   if package.loaded["rocketmq.mock"] then native.look_at_every_message(handle) end
   local async, oneway = native.later_senders(handle, call_back)
+  local requester, async_requester = native.requesters(handle)
   local used = native.settings(handle)
   local producer = setmetatable({
     handle = handle,
     sender = native.sender(handle),
     async = async,
     oneway = oneway,
+    requester = requester,
+    async_requester = async_requester,
     batch = native.batch_functions(handle),
     hooks = {},
     group = used.group,

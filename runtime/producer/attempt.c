@@ -81,6 +81,8 @@ static void route_came(rmq_route_waiter *waiter, rmq_route_result result, rmq_sl
   bool usable =
       result == RMQ_ROUTE_READY || (rmq_send_has_given_queue(send) && result == RMQ_ROUTE_UNUSABLE);
   if (usable) {
+    /* With a given queue there is no need of a topic that can be written to. */
+    if (result == RMQ_ROUTE_UNUSABLE) send->hold = NULL;
     rmq_send_go_on(send, true);
   } else {
     end_without_route(send, result, explanation);
@@ -199,8 +201,8 @@ static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   }
   rmq_slice body =
       rmq_pack_body(&send->pack, &send->producer->packer, rmq_send_body(send), &header.sys_flag);
-  rmq_send_request_encode(out, producer->serialize, RMQ_SEND_MESSAGE_V2, opaque, flag, &header,
-                          body);
+  int32_t code = send->reply ? RMQ_SEND_REPLY_MESSAGE_V2 : RMQ_SEND_MESSAGE_V2;
+  rmq_send_request_encode(out, producer->serialize, code, opaque, flag, &header, body);
 }
 
 /* False when the attempt is not made. */
@@ -342,12 +344,30 @@ static void go_on_chosen(rmq_send *send, rmq_mono now, bool rested) {
   rmq_send_attempt(send, now, false);
 }
 
+/* True when the send waits, for what it has to wait for before its first attempt. */
+static bool hold_back(rmq_send *send) {
+  rmq_hold *hold = send->hold;
+  if (send->phase == RMQ_PHASE_HOLD) {
+    send->hold = NULL;
+    return false;
+  }
+  if (!rmq_topic_is_ready(send->topic)) {
+    wait_for_route(send);
+    return true;
+  }
+  send->phase = RMQ_PHASE_HOLD;
+  if (hold->begin(hold, send)) return true;
+  send->hold = NULL;
+  return false;
+}
+
 void rmq_send_go_on(rmq_send *send, bool rested) {
   rmq_mono now = rmq_send_now(send);
   if (!rmq_mono_before(now, send->deadline)) {
     rmq_send_end_late(send);
     return;
   }
+  if (send->hold && hold_back(send)) return;
   bool asks = send->choose && !send->chosen;
   if (send->gathers && !asks && rmq_gather_take(send)) return;
   if (rmq_send_has_given_queue(send)) {

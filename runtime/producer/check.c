@@ -11,7 +11,7 @@
 #include "wire/properties.h"
 #include "wire/transaction.h"
 
-/* How often it is logged that checks are dropped, or ignored. */
+/* How often a complaint is logged at most. */
 enum { COMPLAIN_MS = 1000 };
 
 typedef struct check {
@@ -39,8 +39,7 @@ static void release_all(rmq_link *list) {
 
 /* ---- Reading ---- */
 
-/* True when a complaint may be logged now, about `*n` cases. */
-static bool may_complain(rmq_producer *producer, rmq_complaint *complaint, size_t *n) {
+bool rmq_may_complain(rmq_producer *producer, rmq_complaint *complaint, size_t *n) {
   rmq_mono now = rmq_transport_now(producer->transport);
   complaint->silent++;
   if (complaint->made && rmq_mono_before(now, complaint->again)) return false;
@@ -53,7 +52,7 @@ static bool may_complain(rmq_producer *producer, rmq_complaint *complaint, size_
 static void ignore(rmq_producer *producer, rmq_slice addr, const char *why) {
   size_t n;
   producer->stats.checks_ignored++;
-  if (!may_complain(producer, &producer->checks.ignored, &n)) return;
+  if (!rmq_may_complain(producer, &producer->checks.ignored, &n)) return;
   rmq_log_line(&producer->log, RMQ_LOG_WARN,
                "%zu transaction check%s ignored, the last one from %.*s: %s", n,
                n == 1 ? " was" : "s were", (int)addr.len, addr.ptr, why);
@@ -225,7 +224,7 @@ static void drop(rmq_producer *producer) {
   const rmq_checks *checks = &producer->checks;
   size_t n;
   producer->stats.checks_dropped++;
-  if (!may_complain(producer, &producer->checks.dropped, &n)) return;
+  if (!rmq_may_complain(producer, &producer->checks.dropped, &n)) return;
   rmq_log_line(&producer->log, RMQ_LOG_WARN,
                "%zu transaction check%s dropped, brokers will ask again: %zu are being decided and "
                "%zu wait (check_concurrency %lld, check_request_hold_max %lld); the check function "

@@ -44,8 +44,8 @@ typedef struct rmq_checks {
   rmq_link answering; /* the broker is being told */
   size_t n_waiting, n_deciding;
   uint64_t ids;
-  rmq_timer next; /* starts those that found no room before */
-  rmq_complaint dropped, ignored;
+  rmq_timer next;                 /* starts those that found no room before */
+  rmq_complaint dropped, ignored; /* checks */
 } rmq_checks;
 
 /* From now on checks are decided by `decide`, at most check_concurrency at a time. */
@@ -60,6 +60,9 @@ void rmq_producer_end_check(rmq_producer *producer, uint64_t id, rmq_transaction
                             rmq_slice remark);
 
 /* ---- For the files of this room ---- */
+
+/* True when a complaint may be logged now, about `*n` cases. */
+bool rmq_may_complain(rmq_producer *producer, rmq_complaint *complaint, size_t *n);
 
 void rmq_producer_init_checks(rmq_producer *producer);
 /* A CHECK_TRANSACTION_STATE has come; inside of the transport's `received`. */

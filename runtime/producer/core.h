@@ -18,6 +18,7 @@
 typedef enum rmq_phase {
   RMQ_PHASE_ROOM,     /* waits until fewer sends are under way; `timer` ends it */
   RMQ_PHASE_ROUTE,    /* waits for the topic's route */
+  RMQ_PHASE_HOLD,     /* `hold` has begun */
   RMQ_PHASE_ATTEMPT,  /* `request` is with the transport */
   RMQ_PHASE_PAUSE,    /* `timer` starts the next attempt */
   RMQ_PHASE_GATHERED, /* waits in a group for others that go the same way */
@@ -25,6 +26,16 @@ typedef enum rmq_phase {
   RMQ_PHASE_DOOMED,   /* `timer` ends it with its failure: it failed where it must not end */
   RMQ_PHASE_ENDED     /* completed, or in the pool */
 } rmq_phase;
+
+struct rmq_send;
+
+/* Something that has to be done when the route of a send's topic is known, before its first attempt;
+ * the caller's struct. */
+typedef struct rmq_hold {
+  /* True: it takes a while, and rmq_send_go_on(send, false) goes on then, from an event. */
+  bool (*begin)(struct rmq_hold *hold, struct rmq_send *send);
+  void (*cancel)(struct rmq_hold *hold); /* the send ends meanwhile */
+} rmq_hold;
 
 /* One send from its start to its completion. Taken from the producer's pool and given back, with
  * the memory of its buffers. What every send uses stands in front: it is the memory that hundreds
@@ -56,7 +67,8 @@ typedef struct rmq_send {
   int32_t reconsume_times;     /* 0 unless the topic is a %RETRY% one */
   int32_t max_reconsume_times; /* -1: not said */
   bool oneway;
-  bool own; /* the producer's own: no hook, counter, limit or flush knows of it */
+  bool reply; /* it goes to the broker's reply service */
+  bool own;   /* the producer's own: no hook, counter, limit or flush knows of it */
   bool wait;
   bool gathers;           /* it may be gathered, and has not been yet */
   bool carries;           /* it makes the attempts for `members`, and has no message of its own */
@@ -90,6 +102,7 @@ typedef struct rmq_send {
   rmq_timer timer;         /* of the phase */
   rmq_link room;           /* in the producer's `waiting` */
   rmq_route_waiter waiter; /* for the route */
+  rmq_hold *hold;          /* NULL: nothing to be done first */
   rmq_send_status kept_status;
   rmq_send_reply kept;
   rmq_buf kept_texts; /* what `kept` points into, and the broker's name at its start */
@@ -165,12 +178,15 @@ struct rmq_producer {
   rmq_link calls;        /* requests under way that are no sends */
   rmq_link admins;       /* administrative calls under way */
   rmq_link transactions; /* that have not ended, by the numbers of their half messages */
-  rmq_map *open;       /* those of them that wait for their caller, by message id; NULL: none yet */
-  bool undecided;      /* nobody decides about transactions any more */
-  rmq_checks checks;   /* questions about half messages */
-  rmq_link enders;     /* who waits for the shutdown */
-  rmq_timer end_timer; /* the next step of the shutdown */
-  size_t undelivered;  /* sends that failed because of it */
+  rmq_map *open;      /* those of them that wait for their caller, by message id; NULL: none yet */
+  bool undecided;     /* nobody decides about transactions any more */
+  rmq_link questions; /* requests that wait for their reply, or whose send is under way */
+  rmq_map *asked;     /* those that wait, by correlation id; NULL: none yet */
+  rmq_complaint late, unreadable; /* replies */
+  rmq_checks checks;              /* questions about half messages */
+  rmq_link enders;                /* who waits for the shutdown */
+  rmq_timer end_timer;            /* the next step of the shutdown */
+  size_t undelivered;             /* sends that failed because of it */
 
   rmq_producer_stats stats;
 };

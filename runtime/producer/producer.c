@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "producer/core.h"
 #include "producer/faults.h"
+#include "producer/request.h"
 
 const char *rmq_send_status_name(rmq_send_status status) {
   switch (status) {
@@ -110,6 +111,7 @@ static void init_lists(rmq_producer *producer) {
   rmq_link_init(&producer->admins);
   rmq_link_init(&producer->drafts);
   rmq_link_init(&producer->transactions);
+  rmq_link_init(&producer->questions);
   rmq_link_init(&producer->enders);
 }
 
@@ -164,6 +166,7 @@ static void tear_down(rmq_producer *producer) {
   rmq_producer_drop_admins(producer);
   rmq_producer_drop_drafts(producer);
   rmq_producer_drop_transactions(producer);
+  rmq_producer_drop_requests(producer);
   rmq_producer_drop_checks(producer);
   rmq_producer_drop_flushes(producer);
   rmq_producer_drop_enders(producer);
@@ -239,6 +242,7 @@ rmq_producer_stats rmq_producer_stats_of(const rmq_producer *producer) {
   rmq_producer_stats stats = producer->stats;
   stats.transactions = rmq_transactions_unfinished(producer, UINT64_MAX);
   stats.gathered = producer->gathers.n;
+  stats.requests = producer->asked ? rmq_map_count(producer->asked) : 0;
   return stats;
 }
 

@@ -58,6 +58,7 @@ typedef struct rmq_message {
   const rmq_field *system;
   size_t n_system;
   int32_t sys_flag; /* MessageSysFlag, as far as the sender sets it */
+  bool reply;       /* to a request: it goes to the broker's reply service */
 } rmq_message;
 
 /* A queue by its broker's name and its id. */
@@ -111,6 +112,7 @@ typedef struct rmq_send_options {
   rmq_choose *choose;
   int64_t key;            /* handed to `choose` */
   rmq_admitted *admitted; /* called with the arg of `done`; NULL: nobody wants to know */
+  struct rmq_hold *hold;  /* for this room's own sends; NULL */
 } rmq_send_options;
 
 /* How a send ended. Everything is valid during `done` only. */
@@ -242,6 +244,8 @@ typedef struct rmq_producer_stats {
   /* Records of message trace: stored, lost, and neither yet. */
   uint64_t trace_sent, trace_dropped;
   size_t trace_pending;
+  size_t requests;                /* now: that wait for a reply */
+  uint64_t replies, late_replies; /* that came in time; that nobody waited for */
   size_t transactions; /* now: whose half message is stored, and whose broker is not told yet */
   uint64_t checks;     /* of transactions, by brokers: all that came; those answered; those */
   uint64_t checks_answered, checks_dropped, checks_ignored; /* over the limit; not for us */

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "producer/core.h"
+#include "producer/request.h"
 #include "wire/codes.h"
 
 /* What brokers ask of a client. Most of it is for consumers, which are not here. */
@@ -41,10 +42,7 @@ bool rmq_producer_received(void *owner, const char *addr, const rmq_header *head
       answer_no_consumer(producer, header);
       return true;
     case RMQ_PUSH_REPLY_MESSAGE_TO_CLIENT:
-      /* A reply to a request that is not, or no more, waiting. Who sent it has done its part. */
-      rmq_log_line(&producer->log, RMQ_LOG_WARN, "a reply came from %s that no request waits for",
-                   addr);
-      answer(producer, header, RMQ_SUCCESS, NULL, NULL);
+      rmq_producer_reply_came(producer, addr, header, body);
       return true;
     default:
       return false;

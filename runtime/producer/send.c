@@ -62,6 +62,8 @@ void rmq_send_give_back(rmq_send *send) {
   /* Without routes (freed, or forked) the topic is gone. */
   if (send->topic && producer->routes) rmq_topic_release(send->topic);
   send->topic = NULL;
+  send->hold = NULL;
+  send->reply = false;
   send->phase = RMQ_PHASE_ENDED;
   rmq_buf_clear(&send->properties);
   rmq_buf_trim(&send->properties, KEPT_PROPERTIES);
@@ -114,6 +116,9 @@ void rmq_send_withdraw(rmq_send *send) {
       break;
     case RMQ_PHASE_ROUTE:
       rmq_topic_leave(&send->waiter);
+      break;
+    case RMQ_PHASE_HOLD:
+      send->hold->cancel(send->hold);
       break;
     case RMQ_PHASE_ATTEMPT:
       rmq_transport_cancel(producer->transport, &send->request);
@@ -196,6 +201,8 @@ void rmq_send_set_up(rmq_send *send, const rmq_message *message, const rmq_send_
   send->choose = options->broker.len > 0 ? NULL : options->choose;
   send->key = options->key;
   send->admitted = options->admitted;
+  send->hold = options->hold;
+  send->reply = message->reply;
   send->attempt_timeout_ms =
       options->attempt_timeout_ms > 0 ? options->attempt_timeout_ms : settings->attempt_timeout;
   send->deadline = rmq_mono_add_ms(send->started, timeout_ms);

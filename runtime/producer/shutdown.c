@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "producer/core.h"
+#include "producer/request.h"
 
 /* The end of a producer: what is under way gets its time, the rest fails, the brokers are told.
  * Each step comes from a timer or from the routes, never from inside the call that makes it
@@ -68,6 +69,7 @@ static void fail_the_rest(rmq_producer *producer) {
     producer->undelivered++;
     rmq_send_fail_shutdown(send);
   }
+  rmq_producer_fail_requests(producer);
   rmq_producer_leave_transactions(producer);
   rmq_producer_leave_checks(producer);
   rmq_producer_fail_queries(producer);
@@ -78,8 +80,8 @@ static void fail_the_rest(rmq_producer *producer) {
 
 static bool users_are_through(const rmq_producer *producer) {
   return rmq_link_alone(&producer->active) && rmq_link_alone(&producer->calls) &&
-         rmq_link_alone(&producer->admins) && rmq_link_alone(&producer->transactions) &&
-         !rmq_producer_has_checks(producer);
+         rmq_link_alone(&producer->admins) && rmq_link_alone(&producer->questions) &&
+         rmq_link_alone(&producer->transactions) && !rmq_producer_has_checks(producer);
 }
 
 /* Trace records come last: they are about all that went before. */

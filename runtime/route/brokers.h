@@ -17,6 +17,9 @@ typedef struct rmq_broker {
   uint64_t failures;   /* attempts to send to it that failed, as the producer counts */
   rmq_request request; /* the heartbeat, or the farewell, that is under way */
   bool busy;           /* request is under way */
+  bool known;          /* its last heartbeat was answered well, on this connection */
+  bool asked;          /* a heartbeat was begun, the last one at: */
+  rmq_mono asked_at;
   struct rmq_heartbeat *talker; /* whose request it is */
 } rmq_broker;
 

@@ -37,13 +37,31 @@ static void encode_heartbeat(rmq_request *request, rmq_buf *out, int32_t opaque)
                        1);
 }
 
-/* A heartbeat that fails is told of and counted, no more: sends find out by themselves what is
- * wrong. */
-static void heartbeat_done(rmq_request *request, const rmq_outcome *outcome) {
-  rmq_broker *broker = broker_of(request);
-  rmq_heartbeat *heartbeat = broker->talker;
-  broker->busy = false;
-  if (outcome->status == RMQ_OK && outcome->header->code == RMQ_SUCCESS) return;
+/* True while a broker that does not know us has yet to answer. */
+static bool is_greeting(const rmq_heartbeat *heartbeat) {
+  const rmq_broker *broker;
+  for (size_t at = 0; (broker = rmq_map_next(heartbeat->brokers->by_name, &at, NULL)) != NULL;) {
+    if (broker->busy && !broker->known) return true;
+  }
+  return false;
+}
+
+/* Those who wait may do anything, so nothing of the heartbeat is used once they are told: who goes
+ * meanwhile takes itself off the list. */
+static void tell_greeters(rmq_heartbeat *heartbeat) {
+  if (rmq_link_alone(&heartbeat->greeters) || is_greeting(heartbeat)) return;
+  rmq_link told;
+  rmq_link_init(&told);
+  rmq_link_splice(&told, &heartbeat->greeters);
+  while (!rmq_link_alone(&told)) {
+    rmq_greeter *greeter = rmq_link_owner(told.next, rmq_greeter, link);
+    rmq_greeter_leave(greeter);
+    greeter->done(greeter);
+  }
+}
+
+static void note_failure(rmq_heartbeat *heartbeat, const rmq_broker *broker,
+                         const rmq_outcome *outcome) {
   heartbeat->failures++;
   if (outcome->status == RMQ_OK) {
     rmq_log_line(heartbeat->log, RMQ_LOG_WARN, "heartbeat to %s (%s) refused: code %d %.*s",
@@ -56,9 +74,25 @@ static void heartbeat_done(rmq_request *request, const rmq_outcome *outcome) {
   }
 }
 
-static void beat(rmq_heartbeat *heartbeat, rmq_broker *broker) {
-  if (broker->busy) return;
+/* A heartbeat that fails is told of and counted, no more: sends find out by themselves what is
+ * wrong. */
+static void heartbeat_done(rmq_request *request, const rmq_outcome *outcome) {
+  rmq_broker *broker = broker_of(request);
+  rmq_heartbeat *heartbeat = broker->talker;
+  broker->busy = false;
+  broker->known = outcome->status == RMQ_OK && outcome->header->code == RMQ_SUCCESS;
+  if (!broker->known) note_failure(heartbeat, broker, outcome);
+  tell_greeters(heartbeat);
+}
+
+static void send_heartbeat(rmq_heartbeat *heartbeat, rmq_broker *broker) {
+  broker->asked = true;
+  broker->asked_at = rmq_transport_now(heartbeat->brokers->transport);
   talk(heartbeat, broker, heartbeat->api_timeout_ms, encode_heartbeat, heartbeat_done);
+}
+
+static void beat(rmq_heartbeat *heartbeat, rmq_broker *broker) {
+  if (!broker->busy) send_heartbeat(heartbeat, broker);
 }
 
 static void set_round(rmq_heartbeat *heartbeat) {
@@ -80,6 +114,7 @@ void rmq_heartbeat_start(rmq_heartbeat *heartbeat) {
   heartbeat->failures = 0;
   heartbeat->farewells = 0;
   heartbeat->gone = NULL;
+  rmq_link_init(&heartbeat->greeters);
   rmq_timer_init(&heartbeat->timer, round_due);
   set_round(heartbeat);
 }
@@ -91,8 +126,57 @@ void rmq_heartbeat_connected(rmq_heartbeat *heartbeat, const char *addr) {
     if (strcmp(broker->master, addr) != 0) continue;
     /* One that waits for this connection already gives way, so that the new one goes first of
      * all. */
-    talk(heartbeat, broker, heartbeat->api_timeout_ms, encode_heartbeat, heartbeat_done);
+    broker->known = false;
+    send_heartbeat(heartbeat, broker);
   }
+}
+
+/* ---- Greetings ---- */
+
+/* A broker that could not be reached is tried for a greeting again only after so long: each of them
+ * has its caller wait. */
+enum { GREET_AGAIN_MS = 5000 };
+
+static void greeting_over(rmq_timer *timer) {
+  rmq_greeter *greeter = rmq_link_owner(timer, rmq_greeter, timer);
+  rmq_greeter_leave(greeter);
+  greeter->done(greeter);
+}
+
+/* True when a heartbeat to the broker is under way that is worth waiting for. */
+static bool greet(rmq_heartbeat *heartbeat, rmq_broker *broker, rmq_mono now, int64_t limit_ms) {
+  if (broker->known && rmq_transport_is_connected(heartbeat->brokers->transport, broker->master)) {
+    return false;
+  }
+  int64_t since_ms = broker->asked ? rmq_mono_diff_ms(now, broker->asked_at) : GREET_AGAIN_MS;
+  if (broker->busy) return since_ms < limit_ms;
+  if (since_ms < GREET_AGAIN_MS && !broker->known) return false;
+  broker->known = false;
+  send_heartbeat(heartbeat, broker);
+  return true;
+}
+
+bool rmq_heartbeat_greet(rmq_heartbeat *heartbeat, rmq_greeter *greeter, int64_t limit_ms) {
+  rmq_transport *transport = heartbeat->brokers->transport;
+  rmq_mono now = rmq_transport_now(transport);
+  rmq_broker *broker;
+  bool waits = false;
+  for (size_t at = 0; (broker = rmq_map_next(heartbeat->brokers->by_name, &at, NULL)) != NULL;) {
+    if (greet(heartbeat, broker, now, limit_ms)) waits = true;
+  }
+  greeter->heartbeat = heartbeat;
+  rmq_link_init(&greeter->link);
+  rmq_timer_init(&greeter->timer, greeting_over);
+  if (!waits) return false;
+  rmq_link_append(&heartbeat->greeters, &greeter->link);
+  rmq_transport_timer(transport, &greeter->timer, rmq_mono_add_ms(now, limit_ms));
+  return true;
+}
+
+void rmq_greeter_leave(rmq_greeter *greeter) {
+  if (!greeter->heartbeat || rmq_link_alone(&greeter->link)) return;
+  rmq_link_remove(&greeter->link);
+  rmq_transport_timer_stop(greeter->heartbeat->brokers->transport, &greeter->timer);
 }
 
 void rmq_heartbeat_stop(rmq_heartbeat *heartbeat) {

@@ -203,3 +203,26 @@ void rmq_routes_farewell(rmq_routes *routes, int64_t timeout_ms, void (*gone)(vo
   }
   rmq_heartbeat_farewell(&routes->heartbeat, timeout_ms, gone, arg);
 }
+
+bool rmq_routes_greet(rmq_routes *routes, rmq_greeter *greeter, int64_t limit_ms) {
+  return !routes->stopped && rmq_heartbeat_greet(&routes->heartbeat, greeter, limit_ms);
+}
+
+static bool is_first_of_cluster(const rmq_route_data *route, size_t index) {
+  for (size_t i = 0; i < index; i++) {
+    if (rmq_slice_equal(route->brokers[i].cluster, route->brokers[index].cluster)) return false;
+  }
+  return true;
+}
+
+rmq_slice rmq_topic_next_cluster(const rmq_topic *topic, size_t *at) {
+  /* A hostile route may name very many; nobody has this many clusters. */
+  enum { MOST = 64 };
+  const rmq_route_data *route = &topic->route;
+  for (size_t i = *at; i < route->n_brokers && i < MOST; i++) {
+    if (route->brokers[i].cluster.len == 0 || !is_first_of_cluster(route, i)) continue;
+    *at = i + 1;
+    return route->brokers[i].cluster;
+  }
+  return rmq_slice_make(NULL, 0);
+}

@@ -135,6 +135,13 @@ const char *rmq_routes_broker_at(const rmq_routes *routes, rmq_slice addr);
 uint64_t rmq_routes_failures(const rmq_routes *routes, rmq_slice broker_name);
 void rmq_routes_count_failure(rmq_routes *routes, rmq_slice broker_name);
 
+/* See rmq_heartbeat_greet. */
+bool rmq_routes_greet(rmq_routes *routes, rmq_greeter *greeter, int64_t limit_ms);
+
+/* The clusters of the brokers in a topic's route, each once: start with `*at` = 0, stop at an empty
+ * one. Valid until the route changes. */
+rmq_slice rmq_topic_next_cluster(const rmq_topic *topic, size_t *at);
+
 /* To be told by the transport that a connection stands. */
 void rmq_routes_connected(rmq_routes *routes, const char *addr);
 

@@ -15,9 +15,9 @@
 enum { LOOK_AT_FIRST = 256, LOOK_AT_EACH = 64, KEPT_ITEMS = 1024 };
 
 static const char *const message_fields[] = {
-    "topic",      "body",     "tags",     "keys",          "properties",
-    "flag",       "wait",     "delay_ms", "delay_seconds", "delay_level",
-    "deliver_at", "buyer_id", "lmq",      "sharding_key",  NULL};
+    "topic", "body",         "tags",          "keys",        "properties", "flag",
+    "wait",  "delay_ms",     "delay_seconds", "delay_level", "deliver_at", "buyer_id",
+    "lmq",   "sharding_key", "reply_to",      NULL};
 static const rmq_names message_names = {"field", "the message", message_fields};
 
 static const char *const option_fields[] = {
@@ -356,12 +356,13 @@ static void read_light_queues(lua_State *L, rmq_arguments *arguments, rmq_messag
 }
 
 static int read_more(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
-  luaL_checkstack(L, 8, NULL);
+  luaL_checkstack(L, 8 + RMQ_REPLY_VALUES, NULL);
   if (read_delay(L, arguments, message) < 0) return RMQ_EINVAL;
   message->sharding_key = read_text_field(L, arguments, "sharding_key");
   message->buyer_id = read_text_field(L, arguments, "buyer_id");
   read_light_queues(L, arguments, message);
-  return 0;
+  if (!push_field(L, "reply_to")) return 0;
+  return rmq_lua_read_reply_to(L, arguments->reply_to, message, &arguments->refusal);
 }
 
 /* --- The queue --- */

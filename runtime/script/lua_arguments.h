@@ -5,6 +5,7 @@
 
 #include "producer/producer.h"
 #include "producer/settings.h"
+#include "script/lua_reply.h"
 
 /* Reads what a script wants to send from the positions of the Lua stack where
  * lua/rocketmq/producer.lua puts it. */
@@ -35,6 +36,7 @@ typedef struct rmq_arguments {
   size_t properties_cap;
   rmq_slice *lmq;
   size_t lmq_cap;
+  rmq_field reply_to[RMQ_REPLY_FIELDS];
   int member;                 /* the number of the batch's message that is read; 0: a lone one */
   uint64_t sends;             /* how many messages were read */
   bool always_look;           /* look for unknown names in every message, not in samples */

@@ -421,7 +421,7 @@ static void set_count(lua_State *L, const char *name, uint64_t value) {
 static int producer_stats(lua_State *L) {
   const rmq_lua_producer *p = rmq_lua_producer_check(L);
   rmq_producer_stats stats = rmq_producer_stats_of(p->producer);
-  lua_createtable(L, 0, 17);
+  lua_createtable(L, 0, 20);
   set_count(L, "sent", stats.sent);
   set_count(L, "acknowledged", stats.acknowledged);
   set_count(L, "failed", stats.failed);
@@ -436,6 +436,9 @@ static int producer_stats(lua_State *L) {
   set_count(L, "trace_sent", stats.trace_sent);
   set_count(L, "trace_dropped", stats.trace_dropped);
   set_count(L, "trace_pending", stats.trace_pending);
+  set_count(L, "requests", stats.requests);
+  set_count(L, "replies", stats.replies);
+  set_count(L, "late_replies", stats.late_replies);
   set_count(L, "transactions", stats.transactions);
   set_count(L, "checks", stats.checks);
   set_count(L, "checks_answered", stats.checks_answered);
@@ -547,6 +550,7 @@ int luaopen_rocketmq_native_producer(lua_State *L) {
   set_functions(L, rmq_lua_admin_functions);
   set_functions(L, rmq_lua_transaction_functions);
   set_functions(L, rmq_lua_recall_functions);
+  set_functions(L, rmq_lua_request_functions);
   rmq_lua_pending_open(L);
   lua_setfield(L, -2, "take");
   lua_pushliteral(L, RMQLUA_VERSION);

@@ -41,7 +41,7 @@ static void ended(void *arg, const rmq_failure *failure) {
     return;
   }
   rmq_pending_fail(pending, failure);
-  rmq_task_wake(pending->task, false, pending);
+  rmq_pending_wake(pending, false);
 }
 
 /* end_transaction(producer, result, state, remark): waits until the broker has been told. take makes

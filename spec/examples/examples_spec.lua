@@ -53,6 +53,13 @@ describe("the example", function()
       "the broker asks about o%-2: paid" }, run "transaction")
   end)
 
+  it("request_reply", function()
+    local lines = run "request_reply"
+    table.sort(lines, function(a, b) return a < b end)
+    matches({ "later%? %-> later%?", "one %-> one", "two %-> two",
+      "who is there%? %-> who is there%?" }, lines)
+  end)
+
   it("errors", function()
     matches({
       "an empty body: kind message, attempts 0", "  message error 13: body is empty.*",

@@ -18,7 +18,7 @@ foreach(name
     producer_send
     producer_trace
     producer_transaction
-  )
+   producer_request)
   rmq_native_test(${name} LIBS rmq_producer)
   target_sources(test_${name} PRIVATE fake_io.c producer_world.c)
 endforeach()

@@ -361,6 +361,7 @@ static void serve(world_socket *s, const rmq_header *request, rmq_slice body) {
       serve_question(s, request);
       break;
     case RMQ_SEND_MESSAGE_V2:
+    case RMQ_SEND_REPLY_MESSAGE_V2:
     case RMQ_SEND_BATCH_MESSAGE:
       serve_send(s, request, body);
       break;

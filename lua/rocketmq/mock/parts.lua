@@ -51,6 +51,7 @@ local list = {
   require "rocketmq.mock.calls",
   require "rocketmq.mock.transactions",
   require "rocketmq.mock.timer",
+  require "rocketmq.mock.replies",
 }
 
 local parts = { list = list }

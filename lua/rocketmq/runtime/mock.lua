@@ -9,7 +9,7 @@ local KEPT = 1000
 ---@param spec string? the inside of a description for `rocketmq.mock`; default two brokers
 ---@return string namesrv its name servers' addresses
 return function(spec)
-  local given = { brokers = 2, keep = KEPT }
+  local given = { brokers = 2, keep = KEPT, echo_requests = true }
   for name, value in pairs(spec and read_table("--mock", spec) or {}) do given[name] = value end
   if given.proxy then
     error("'proxy' would send to a real RocketMQ; rmqlua mock --proxy does that", 0)
