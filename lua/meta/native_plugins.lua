@@ -11,6 +11,7 @@ local native = {}
 ---@field selectors table<string, rocketmq.Selector> by name; C looks names up here, at each call
 ---@field hooks rocketmq.Hook[] that every producer has
 ---@field producers table<rocketmq.Producer, true> all that there are; weak in its keys
+---@field checking boolean? the process is to run nothing (--check)
 ---@field loaded rocketmq.Plugin[] in the order of their loading
 ---@field sources rocketmq.PluginSource[] in the order of their loading
 

@@ -614,7 +614,9 @@ function M.make(settings, name, level)
   local ok, wrong = native.set_selector(handle, selector)
   if not ok then error(name .. ": " .. wrong, level) end
   -- Where speed does not matter every message is looked at for typing errors.
-  if package.loaded["rocketmq.mock"] then native.look_at_every_message(handle) end
+  if plugins.checking or package.loaded["rocketmq.mock"] then
+    native.look_at_every_message(handle)
+  end
   local async, oneway = native.later_senders(handle, call_back)
   local requester, async_requester = native.requesters(handle)
   local used = native.settings(handle)

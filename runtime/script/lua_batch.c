@@ -75,7 +75,7 @@ static void finish(rmq_lua_send *send) {
   if (pending) rmq_pending_gathered(pending, batch->parts, batch->n);
   free(batch);
   /* The call that started it comes first: it returns before its callback runs. */
-  if (entering) rmq_task_wake_from(entering, send->wait, true, NULL);
+  if (entering) rmq_task_wake(entering, send->wait, true, NULL);
   if (calls_back) {
     rmq_lua_send_call_back(send, true, pending);
     return;

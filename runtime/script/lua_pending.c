@@ -73,7 +73,7 @@ void rmq_pending_fail(rmq_pending *pending, const rmq_failure *failure) {
 }
 
 void rmq_pending_wake(rmq_pending *pending, bool ok) {
-  if (rmq_task_wake_from(pending->task, pending->wait, ok, pending)) return;
+  if (rmq_task_wake(pending->task, pending->wait, ok, pending)) return;
   pending->completion = NULL;
   rmq_pending_put_back(pending);
 }

@@ -19,7 +19,7 @@ static void recalled(void *arg, const rmq_failure *failure, rmq_slice msg_id) {
     pending->state = RMQ_PENDING_VALUES;
     pending->push = push_id;
   }
-  rmq_task_wake(pending->task, !failure, pending);
+  rmq_pending_wake(pending, !failure);
 }
 
 static rmq_slice text_argument(lua_State *L, int index, const char *name) {

@@ -184,7 +184,7 @@ void rmq_lua_send_admitted(void *arg) {
   rmq_lua_send *send = arg;
   rmq_task *task = send->entering;
   send->entering = NULL;
-  if (task) rmq_task_wake_from(task, send->wait, true, NULL);
+  if (task) rmq_task_wake(task, send->wait, true, NULL);
 }
 
 static int field_of(const rmq_lua_send *send, int field) {

@@ -286,7 +286,25 @@ lua_State *rmq_task_anchored(const rmq_task *task, unsigned wait, int anchored) 
   return waits && lua_gettop(task->co) >= anchored ? task->co : NULL;
 }
 
-static void on_limit(uv_timer_t *timer) { rmq_task_wake(timer->data, false, NULL); }
+static void wake(rmq_task *task, bool ok, void *pointer) {
+  rmq_vm *vm = task->vm;
+  if (task->holds) {
+    task->holds = false;
+    rmq_vm_release(vm);
+  }
+  if (task->timer_made) uv_timer_stop(&task->timer);
+  if (!task->suspended || vm->depth >= DEPTH_MAX) {
+    rmq_link_remove(&task->link);
+    rmq_task_make_ready(task, ok, pointer);
+    return;
+  }
+  rmq_link_remove(&task->link);
+  task->ok = ok;
+  task->pointer = pointer;
+  run_ready(task);
+}
+
+static void on_limit(uv_timer_t *timer) { wake(timer->data, false, NULL); }
 
 static void set_limit(rmq_task *task, double ms) {
   uv_loop_t *loop = &task->vm->loop;
@@ -311,29 +329,11 @@ int rmq_task_park(lua_State *L, const char *what, rmq_link *home, double limit_m
   return yield_token(L, 0);
 }
 
-void rmq_task_wake(rmq_task *task, bool ok, void *pointer) {
-  rmq_vm *vm = task->vm;
-  if (task->holds) {
-    task->holds = false;
-    rmq_vm_release(vm);
-  }
-  if (task->timer_made) uv_timer_stop(&task->timer);
-  if (!task->suspended || vm->depth >= DEPTH_MAX) {
-    rmq_link_remove(&task->link);
-    rmq_task_make_ready(task, ok, pointer);
-    return;
-  }
-  rmq_link_remove(&task->link);
-  task->ok = ok;
-  task->pointer = pointer;
-  run_ready(task);
-}
-
-bool rmq_task_wake_from(rmq_task *task, unsigned wait, bool ok, void *pointer) {
+bool rmq_task_wake(rmq_task *task, unsigned wait, bool ok, void *pointer) {
   bool on_its_way = !task->suspended && wait == task->wait; /* or elsewhere: its next wait tells */
   if (!on_its_way && wait != rmq_task_wait_number(task)) return false;
   if (task->state == RMQ_TASK_FREE || task->state == RMQ_TASK_YIELDED) return false;
-  rmq_task_wake(task, ok, pointer);
+  wake(task, ok, pointer);
   if (on_its_way) task->woken = wait;
   return true;
 }

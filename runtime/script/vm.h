@@ -49,7 +49,7 @@ void rmq_task_start(lua_State *L, int n_args);
  *   return rmq_task_wait(L, n);
  *
  * The n values on top of the stack stay anchored until it is woken. Whoever ends it calls
- * rmq_task_wake_from(task, wait, ok, pointer) from the loop: the C function then returns (ok, light
+ * rmq_task_wake(task, wait, ok, pointer) from the loop: the C function then returns (ok, light
  * userdata `pointer`) to its Lua caller. What those mean, and everything that allocates, is done there in
  * Lua, so protected. Waking counts as a release of the hold that waiting takes. */
 
@@ -75,14 +75,11 @@ int rmq_task_wait(lua_State *L, int anchored);
  * of the call; NULL when the task has left that wait. */
 lua_State *rmq_task_anchored(const rmq_task *task, unsigned wait, int anchored);
 
-/* Resumes a waiting task, at once (or in the next turn, when too many tasks lie below each other
- * on the C stack). Once the process is ending because of a signal or an error, no task is resumed
- * any more; callbacks (rmq_task_start) still run until they wait. */
-void rmq_task_wake(rmq_task *task, bool ok, void *pointer);
-
-/* The same for the wait of this number only. False, and nothing is done, when the task has left
- * that one behind: `pointer` is not handed on then. */
-bool rmq_task_wake_from(rmq_task *task, unsigned wait, bool ok, void *pointer);
+/* Resumes a task that is in the wait of this number, at once (or in the next turn, when too many
+ * tasks lie below each other on the C stack). False, and nothing is done, when it has left that wait
+ * behind: `pointer` is not handed on then. Once the process is ending because of a signal or an
+ * error, no task is resumed any more; callbacks (rmq_task_start) still run until they wait. */
+bool rmq_task_wake(rmq_task *task, unsigned wait, bool ok, void *pointer);
 
 /* --- Ending ------------------------------------------------------------------------------------
  * Things that want to be asked before the process ends (producers) are on this list. */

@@ -148,6 +148,22 @@ describe("--check", function()
       { ended.code, ended.stderr, ended.stdout })
   end)
 
+  it("looks at every message that a plugin's file sends while it is loaded", function()
+    local where = folder { ["h.lua"] = [[
+      local producer = require("rocketmq").producer { group = "g", namesrv = "127.0.0.1:1" }
+      local message = { topic = "Orders", body = "x" }
+      for i = 1, 300 do
+        if i == 300 then message.tag = "a typing error" end
+        producer:send_async(message, function() end)
+      end
+      ]] .. HOOK, ["s.lua"] = "os.exit(0)" }
+    local ended = child.run { "--hook", "h.lua", "--check", cwd = where }
+    assert.equal(1, ended.code)
+    assert.matches("h.lua:5: unknown field 'tag' in the message", ended.stderr)
+    ended = child.run { "--hook", "h.lua", "s.lua", cwd = where }
+    assert.is_nil(ended.stderr:find "unknown field", ended.stderr)
+  end)
+
   it("finds what is wrong with the script", function()
     local where = folder { ["s.lua"] = "print 'runs'\nx = = 1" }
     local ended = child.run { "--check", "s.lua", cwd = where }

@@ -68,6 +68,7 @@ end
 ---@param ... string the script's arguments
 return function(orders, script, ...)
   if orders.mock and not orders.check and not start_mock(orders.mock) then return end
+  require("rocketmq.native.plugins").state.checking = orders.check
   if not load_plugins(orders.plugins) then return end
   if orders.check then
     list()
