@@ -209,8 +209,9 @@ static void on_unreadable(int number) {
  * short. */
 static void end_now(rmq_vm *vm) {
   const rmq_guard_call *call = vm->guard.calls;
-  signal(SIGSEGV, on_unreadable);
-  signal(SIGBUS, on_unreadable);
+  struct sigaction action = {.sa_handler = on_unreadable};
+  sigaction(SIGSEGV, &action, NULL);
+  sigaction(SIGBUS, &action, NULL);
   rmq_say("rmqlua: the ");
   rmq_say(call->what);
   say_subject(vm);
