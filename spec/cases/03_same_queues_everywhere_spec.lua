@@ -32,6 +32,21 @@ describe("queues that name servers list in different orders", function()
     assert.same(listed[1], listed[2])
   end)
 
+  it("have the same place for the selectors of every producer", function()
+    local selector = require("rocketmq").selector
+    for _, chosen in ipairs { "hash", selector.consistent_hash {}, "hash_fnv1a" } do
+      for key = 1, 20 do
+        local texts = {}
+        for index = 1, 2 do
+          local _, producer = queues_from(index)
+          texts[index] = tostring(assert(producer:send({ topic = "Orders", body = "x" },
+            { selector = chosen, arg = "key-" .. key })).queue)
+        end
+        assert.equal(texts[1], texts[2])
+      end
+    end
+  end)
+
   it("take the messages of two producers that choose by position", function()
     for position = 1, 9 do
       for index = 1, 2 do

@@ -35,6 +35,26 @@ describe("queues that cannot be written to", function()
     assert.equal(0, #c.mock:requests { at = "well#1" })
   end)
 
+  it("are not among those that selectors get", function()
+    c = cluster.new {
+      brokers = { "good", { name = "lone-slave", ids = { 1 } }, { name = "read-only", perm = 4 } },
+      topics = { Orders = 4 },
+    }
+    local seen
+    local selector = require("rocketmq").selector
+    for _, chosen in ipairs { function(queues)
+      seen = brokers_of(queues)
+      return #queues
+    end, "hash", "random", selector.round_robin {}, selector.consistent_hash {} } do
+      for i = 1, 8 do
+        local result = assert(c.producer:send({ topic = "Orders", body = "x" },
+          { selector = chosen, arg = i }))
+        assert.equal("good", result.queue.broker)
+      end
+    end
+    assert.same({ "good" }, seen)
+  end)
+
   it("are those that a broker lets be written, not read", function()
     c = cluster.new { topics = { Orders = { read_queues = 8, write_queues = 3, perm = 2 } } }
     assert.equal(3, #assert(c.producer:queues("Orders")))

@@ -158,8 +158,9 @@ describe("the example", function()
     local first = tonumber(lines[1]:match "#(%d)$")
     matches({ "Orders@hz@broker%-a#" .. first, "Orders@hz@broker%-a#" .. 1 - first,
       "Orders@hz@broker%-a#" .. first, "Orders@sh@broker%-b#%d",
-      'Sending to topic "Orders" failed: its selector: machine_room: no queue is in the rooms '
-        .. "%(bj%); the brokers, named room@broker, are hz@broker%-a, sh@broker%-b",
+      'Sending to topic "Orders" failed: its selector: examples/machine_room.lua:%d+: '
+        .. "machine_room: no queue is in the rooms %(bj%); the brokers, named room@broker, are "
+        .. "hz@broker%-a, sh@broker%-b",
       "Orders@%a%a@broker%-%a#%d", "Orders@%a%a@broker%-%a#%d" }, lines)
   end)
 

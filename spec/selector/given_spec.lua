@@ -1,5 +1,7 @@
 -- Where a selector is given: with a send, with the producer, by its name.
+local child = require "spec.support.child"
 local cluster = require "spec.support.cluster"
+local folder = require "spec.support.folder"
 local rocketmq = require "rocketmq"
 local wait = require "rocketmq.mock.wait"
 
@@ -148,6 +150,37 @@ describe("the selector of a producer", function()
       assert.is_false(ok)
       assert.matches("given_spec.lua:%d+: option selector", err)
     end
+  end)
+end)
+
+describe("a selector that was loaded from a file", function()
+  it("has its name wherever a selector does", function()
+    local c = cluster.new { brokers = 2, topics = { Orders = 4 } }
+    finally(function() c:finish() end)
+    local where = folder {
+      ["last.lua"] = "return { name = 'the_last', select = function(q) return #q end }",
+      ["first.lua"] = "return function() return 1 end",
+    }
+    local ended = child.run { "--namesrv=" .. c.mock.namesrv, "--selector=" .. where .. "/last.lua",
+      "--selector=" .. where .. "/first.lua", "-e", [[
+        local rocketmq = require "rocketmq"
+        local p = rocketmq.producer { group = "g", selector = "the_last" }
+        local function send(options)
+          print(assert(p:send({ topic = "Orders", body = "x" }, options)).queue)
+        end
+        send()
+        send { selector = "first" }
+        send { selector = rocketmq.selector.first }
+        send { selector = rocketmq.selector.fallback(function() end, "the_last") }
+        send { selector = rocketmq.selector.by(tostring, "first") }
+        print(pcall(p.send, p, { topic = "Orders", body = "x" }, { selector = "second" }))
+      ]] }
+    assert.equal(0, ended.code, ended.stderr)
+    local last, first = "Orders@broker-b#3\n", "Orders@broker-a#0\n"
+    local queues, rest = ended.stdout:match "^(.-)(false.*)$"
+    assert.equal(last .. first .. first .. last .. first, queues)
+    assert.matches("option selector: no selector is called 'second': there are best, .*the_last",
+      rest)
   end)
 end)
 

@@ -348,6 +348,21 @@ describe("the combinator by", function()
   end)
 end)
 
+describe("what fails when it is asked", function()
+  it("says where it was made", function()
+    local made = {
+      selector.machine_room { rooms = { "bj" } },
+      selector.consistent_hash {},
+      selector.weighted { queues = {}, default = 0 },
+    }
+    for _, one in ipairs(made) do
+      local ok, err = pcall(one, list, nil, nil, ctx)
+      assert.is_false(ok)
+      assert.matches("^spec/selector/ready_made_spec.lua:%d+: %l", err)
+    end
+  end)
+end)
+
 describe("rocketmq.selector", function()
   it("has no other names", function()
     assert.is_nil(selector.nothing)

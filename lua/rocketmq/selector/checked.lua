@@ -49,6 +49,13 @@ function checked.whole(where, name, value, default, least)
   return value
 end
 
+--- Where the script makes the selector: "orders.lua:7". For errors that come later, when C asks.
+---@return string
+function checked.place()
+  local info = debug.getinfo(3, "Sl")
+  return info and ("%s:%d"):format(info.short_src, info.currentline) or "?"
+end
+
 --- A selector: a function, a table that can be called, or a name.
 ---@param where string
 ---@param what string which of the arguments it is

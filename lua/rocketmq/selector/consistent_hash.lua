@@ -55,10 +55,12 @@ end
 return function(options)
   options = checked.options("consistent_hash", options, { points = "number" })
   local points = checked.whole("consistent_hash", "points", options.points, 128, 1)
+  local place = checked.place()
   local ring_of = per_list(function(queues) return make_ring(queues, points) end)
   return function(queues, _, arg)
     if type(arg) ~= "string" and type(arg) ~= "number" then
-      error("consistent_hash: its argument must be a string or a number, not " .. type(arg), 2)
+      error(("%s: consistent_hash: its argument must be a string or a number, not %s"):format(place,
+        type(arg)), 0)
     end
     local ring = ring_of(queues)
     return ring.numbers[find(ring.places, spread(tostring(arg)))]

@@ -19,6 +19,7 @@ local per_list = require "rocketmq.selector.per_list"
 ---@field private rooms table<string, boolean>
 ---@field private in_rooms fun(queues: rocketmq.Queue[]): {at: integer, [integer]: integer}
 ---@field private otherwise "error"|"all"|"none"
+---@field private place string where it was made
 local MachineRoom = {}
 MachineRoom.__index = MachineRoom
 
@@ -77,8 +78,8 @@ local function refuse(self, queues)
       brokers[#brokers + 1] = queue.broker
     end
   end
-  error(("machine_room: no queue is in the rooms (%s); the brokers, named room@broker, are %s")
-    :format(list(self:get_rooms()), list(brokers)), 3)
+  error(("%s: machine_room: no queue is in the rooms (%s); the brokers, named room@broker, are %s")
+    :format(self.place, list(self:get_rooms()), list(brokers)), 0)
 end
 
 ---@param queues rocketmq.Queue[]
@@ -107,7 +108,10 @@ return function(options)
     error(("rocketmq.selector.machine_room: option otherwise is '%s'; it is error, all or none")
       :format(options.otherwise), 2)
   end
-  local made = setmetatable({ otherwise = options.otherwise or "error" }, MachineRoom)
+  local made = setmetatable({
+    otherwise = options.otherwise or "error",
+    place = checked.place(),
+  }, MachineRoom)
   made:set_rooms(options.rooms)
   return made
 end

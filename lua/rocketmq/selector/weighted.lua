@@ -65,13 +65,12 @@ return function(options)
   for name, weight in pairs(options.brokers or options.queues) do check_weight(name, weight) end
   if options.default then check_weight("default", options.default) end
   local default = options.default or 1
+  local place = checked.place()
   local sums_of = per_list(function(queues) return add_up(queues, options, default) end)
   return function(queues)
     local sums = sums_of(queues)
     local total = sums.ends[#sums.ends]
-    if total == 0 then
-      error("weighted: all queues have the weight 0", 2)
-    end
+    if total == 0 then error(place .. ": weighted: all queues have the weight 0", 0) end
     sums.at = (sums.at + GOLDEN) % 1
     return find(sums.ends, sums.at * total)
   end
