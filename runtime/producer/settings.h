@@ -18,14 +18,12 @@ typedef struct rmq_settings {
   char *client_ip;
   char *create_topic_key;
   int64_t default_topic_queue_nums;
-  bool auto_create_topic; /* ask for the default topic's route when a topic has none */
   int64_t send_msg_timeout;
   int64_t attempt_timeout; /* 0: decided from what is left */
   int64_t attempt_floor;
   int64_t retry_times_when_send_failed;
   int64_t retry_times_when_send_async_failed;
   char *retry_response_codes; /* numbers with one blank between them */
-  bool retry_another_broker_when_not_store_ok;
   char *selector; /* a name, which the script room knows; NULL: none, or a function of a script */
   int64_t compress_msg_body_over_howmuch;
   int64_t compress_level;
@@ -33,7 +31,6 @@ typedef struct rmq_settings {
   int64_t max_message_size;
   int64_t max_inflight;
   int64_t max_inflight_bytes;
-  bool auto_batch;
   int64_t batch_max_delay;
   int64_t batch_max_bytes;
   int64_t batch_total_bytes;
@@ -43,13 +40,10 @@ typedef struct rmq_settings {
   int64_t heartbeat_broker_interval;
   int64_t mq_client_api_timeout; /* one question to one name server */
   int64_t channel_max_idle_time;
-  bool unit_mode;
   char *serialize;              /* "rocketmq" or "json" */
   char *latency_fault;          /* "false", "true" or "5.x" */
   char *latency_max;            /* numbers, or NULL: the strategy's own */
   char *not_available_duration; /* likewise */
-  bool start_detector_enable;
-  bool enable_trace;
   int64_t detect_interval;
   int64_t detect_timeout;
   char *trace_topic;
@@ -57,6 +51,13 @@ typedef struct rmq_settings {
   int64_t trace_flush_interval;
   int64_t check_concurrency;
   int64_t check_request_hold_max;
+  /* Together, for they are small. */
+  bool auto_create_topic; /* ask for the default topic's route when a topic has none */
+  bool retry_another_broker_when_not_store_ok;
+  bool auto_batch;
+  bool unit_mode;
+  bool start_detector_enable;
+  bool enable_trace;
 } rmq_settings;
 
 typedef enum rmq_setting_type {
