@@ -86,10 +86,18 @@ void rmq_lua_queues_begin(rmq_lua_queues *list) {
   if (list->n > RMQ_QUEUES_FEW) list->began = uv_hrtime();
 }
 
+/* How long a selector may take, in nanoseconds, before it counts as one that went through the list: what a
+ * look at all of a short one takes, or what a compiled loop over a long one takes. */
+static uint64_t limit_of(const rmq_lua_queues *list) {
+  enum { LOOK_NS = 4, LOOP_NS = 1, QUICK_NS = 1000 };
+  uint64_t look = list->n * LOOK_NS, loop = list->n * LOOP_NS;
+  if (look <= QUICK_NS) return look;
+  return loop > QUICK_NS ? loop : QUICK_NS;
+}
+
 void rmq_lua_queues_end(rmq_lua_queues *list) {
-  enum { LOOK_NS = 4 }; /* at one place, at least */
   if (list->n <= RMQ_QUEUES_FEW) return;
-  if (uv_hrtime() - list->began >= list->n * LOOK_NS) list->suspect = true;
+  if (uv_hrtime() - list->began >= limit_of(list)) list->suspect = true;
 }
 
 /* --- Finding --- */

@@ -13,10 +13,10 @@
  * a table is written to. So the look depends on what can have happened:
  *
  *   - A list of up to RMQ_QUEUES_FEW is looked at whole each time.
- *   - In a longer one its length, its ends and a few places that move on are looked at each time;
- *     whole it is looked at when the selector before took at least as long as that look takes (who
- *     sorts a list, or goes through it, does), failed, or has not ended yet. Then the look costs no
- *     more than the selector did.
+ *   - In a longer one its length, its ends and a few places that move on are looked at each time. Whole
+ *     it is looked at when the selector before took about as long as going through the list takes (who
+ *     sorts it, or cuts out of it, does), failed, or has not ended yet. So the look costs about what the
+ *     selector itself did.
  *
  * What passes by that is one write to a place inside a long list by a selector that does next to
  * nothing else; it is found within n / RMQ_QUEUES_LOOK calls, and at once when it makes one fail. A

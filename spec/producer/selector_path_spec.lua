@@ -19,6 +19,9 @@ describe("a selector", function()
   -- The three modes alike: what a send with these options comes to.
   local modes = {
     send = function(options) return producer:send(message, options) end,
+    ["send in a coroutine"] = function(options)
+      return coroutine.wrap(function() return producer:send(message, options) end)()
+    end,
     send_async = function(options)
       local ended, result, err
       local ok, why = producer:send_async(message, options, function(...)

@@ -75,6 +75,12 @@ describe("a list of 10,000 queues", function()
       end
       return 1
     end,
+    ["goes through it and changes two inside"] = function(queues)
+      for i, queue in ipairs(queues) do
+        if i == 7001 and queue then queues[i], queues[i + 1] = queues[i + 1], queues[i] end
+      end
+      return 1
+    end,
     ["shuffles it"] = function(queues)
       for i = #queues, 2, -1 do
         local j = math.random(i)
