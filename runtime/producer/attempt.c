@@ -311,7 +311,8 @@ static void go_on_given(rmq_send *send, rmq_mono now, bool rested) {
     pause_first(send, now);
     return;
   }
-  if (send->attempts == 0) rmq_gather_pass(send);
+  if (send->gathers && rmq_gather_take(send)) return;
+  if (send->attempts == 0 && !rmq_gather_pass(send)) return;
   keep_given_address(send, master);
   hold_given_fault(send, now);
   rmq_send_attempt(send, now, false);
@@ -340,6 +341,8 @@ static void go_on_chosen(rmq_send *send, rmq_mono now, bool rested) {
     pause_first(send, now);
     return;
   }
+  if (send->gathers && rmq_gather_take(send)) return;
+  if (send->attempts == 0 && !rmq_gather_pass(send)) return;
   hold_given_fault(send, now);
   rmq_send_attempt(send, now, false);
 }
@@ -369,7 +372,6 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
   }
   if (send->hold && hold_back(send)) return;
   bool asks = send->choose && !send->chosen;
-  if (send->gathers && !asks && rmq_gather_take(send)) return;
   if (rmq_send_has_given_queue(send)) {
     if (send->chosen) {
       go_on_chosen(send, now, rested);
@@ -383,10 +385,10 @@ void rmq_send_go_on(rmq_send *send, bool rested) {
     return;
   }
   if (asks) {
-    if (!rmq_send_choose(send)) return;
-    if (!send->gathers || !rmq_gather_take(send)) go_on_chosen(send, now, rested);
+    if (rmq_send_choose(send)) go_on_chosen(send, now, rested);
     return;
   }
+  if (send->gathers && rmq_gather_take(send)) return;
   rmq_publish *publish = send->topic->publish;
   int32_t queue = rmq_send_pick(send, publish, now);
   const rmq_publish_broker *broker = &publish->brokers[publish->queues[queue].broker];

@@ -58,7 +58,6 @@ static void time_over(rmq_timer *timer) { end(rmq_link_owner(timer, flush, timer
 void rmq_producer_flush(rmq_producer *producer, int64_t timeout_ms, rmq_flush_done *done,
                         void *arg) {
   if (!producer->transport) return; /* in a forked child nothing completes */
-  rmq_gather_release_all(producer);
   flush *waiter = rmq_alloc_zero(1, sizeof *waiter);
   waiter->producer = producer;
   waiter->up_to = producer->numbers;
@@ -66,6 +65,8 @@ void rmq_producer_flush(rmq_producer *producer, int64_t timeout_ms, rmq_flush_do
   waiter->arg = arg;
   rmq_timer_init(&waiter->timer, time_over);
   rmq_link_append(&producer->flushes, &waiter->link);
+  rmq_gather_release_all(producer);
+  if (!producer->transport) return; /* a hook has forked meanwhile */
   rmq_mono now = rmq_transport_now(producer->transport);
   rmq_transport_timer(producer->transport, &waiter->timer,
                       rmq_mono_add_ms(now, is_over(waiter) ? 0 : timeout_ms));

@@ -210,8 +210,10 @@ bool rmq_gather_take(rmq_send *send) {
   }
   rmq_profile profile = profile_of(send);
   rmq_group *group = group_for(send, &profile);
-  if (is_open(group) && (!fits(group, send) || !is_same(&group->profile, &profile))) {
+  send->phase = RMQ_PHASE_PAUSE; /* hooks hear of what leaves, and may do anything */
+  while (is_open(group) && (!fits(group, send) || !is_same(&group->profile, &profile))) {
     release(group);
+    if (!producer->transport) return true;
   }
   if (!is_open(group)) set_profile(group, &profile);
   take_in(group, send);
@@ -228,12 +230,15 @@ void rmq_gather_lose(rmq_send *send) {
   rest(group);
 }
 
-void rmq_gather_pass(const rmq_send *send) {
-  rmq_gathers *all = &send->producer->gathers;
-  if (rmq_link_alone(&all->open) || send->group) return;
+bool rmq_gather_pass(rmq_send *send) {
+  rmq_producer *producer = send->producer;
+  rmq_gathers *all = &producer->gathers;
+  if (rmq_link_alone(&all->open) || send->group) return true;
   write_key(send, NULL, &all->key);
   rmq_group *group = rmq_map_get(all->map, rmq_buf_slice(&all->key));
-  if (group && is_open(group)) release(group);
+  send->phase = RMQ_PHASE_PAUSE; /* as above */
+  while (producer->transport && group && is_open(group)) release(group);
+  return producer->transport != NULL;
 }
 
 /* ---- Leaving ---- */

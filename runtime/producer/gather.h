@@ -8,7 +8,8 @@
 
 /* Automatic batches (auto_batch): sends that go the same way are gathered and leave together.
  *
- * A send is gathered when it would make its first attempt. At the end of the turn what was gathered
+ * A send is gathered when it would make its first attempt: its route is known, and its queue is chosen
+ * if a selector chooses. At the end of the turn what was gathered
  * leaves, so that a lone message waits for nothing: its bytes would not have been written earlier.
  * While something of the same group is under way the next ones wait for its end; at most
  * batch_max_delay, and at most for half of their own time; and a batch that is as long as batch_max_bytes
@@ -63,11 +64,13 @@ void rmq_gather_free(rmq_producer *producer);
 /* True when the message may be gathered: it is none of a kind of its own, and not to be compressed. */
 bool rmq_gather_wants(const rmq_producer *producer, const rmq_message *message);
 
-/* Takes a send that would make its first attempt, if there is room: false when it must go alone. */
+/* Takes a send that would make its first attempt, if there is room: false when it must go alone. What leaves
+ * because of it may call hooks; when one forks, the send is gone. */
 bool rmq_gather_take(struct rmq_send *send);
 
-/* A send that was not gathered goes to its given queue: lets those leave that came before it. */
-void rmq_gather_pass(const struct rmq_send *send);
+/* A send that was not gathered goes to its given queue: lets those leave that came before it. False when a
+ * hook has forked meanwhile, and the send is gone. */
+bool rmq_gather_pass(struct rmq_send *send);
 
 /* A send leaves the gathered ones because it ends by itself. */
 void rmq_gather_lose(struct rmq_send *send);

@@ -122,8 +122,9 @@ void rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_flush
   waiter->arg = arg;
   rmq_link_append(&producer->enders, &waiter->link);
   if (producer->state == RMQ_STATE_RUNNING) {
-    rmq_gather_release_all(producer);
     producer->state = RMQ_STATE_DRAINING;
+    rmq_gather_release_all(producer);
+    if (!producer->transport) return; /* a hook has forked meanwhile */
     rmq_producer_drop_waiting_checks(producer);
     step(producer, is_idle(producer) ? 0 : timeout_ms);
   } else if (producer->state == RMQ_STATE_DRAINING) {
