@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "sim/cluster.h"
 #include "sim/trace.h"
+#include "wire/batch.h"
 #include "wire/codes.h"
 #include "wire/properties.h"
 
@@ -28,13 +29,13 @@ static void write_plain(const sim_broker *broker, rmq_buf *out, int32_t opaque, 
   rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
 }
 
+/* The answer to a send that was stored, or to a batch of which `copy` is the first: its ids say how
+ * many. */
 static void write_stored(const sim_broker *broker, rmq_buf *out, int32_t opaque, int32_t code,
-                         const sim_send *send, sim_copy copy) {
-  char id[RMQ_UNIQUE_ID_MAX];
-  size_t id_len = sim_offset_id(copy, id);
+                         rmq_slice key, sim_copy copy, rmq_slice ids) {
   rmq_send_reply reply = {.queue_id = copy.queue, .queue_offset = copy.offset, .trace_on = true};
-  reply.msg_id = rmq_slice_make(id, id_len);
-  reply.transaction_id = rmq_slice_text(send->key);
+  reply.msg_id = ids;
+  reply.transaction_id = key;
   reply.region_id = rmq_slice_text("DefaultRegion");
   rmq_frame_writer writer;
   begin_answer(broker, &writer, out, opaque, code, code == RMQ_SUCCESS ? "" : "stored, but");
@@ -45,9 +46,12 @@ static void write_stored(const sim_broker *broker, rmq_buf *out, int32_t opaque,
 /* An answer to nobody: its opaque is far from every one that can be pending, but has the same low
  * bits. Whoever took it would think that the message is stored where nothing is. */
 static void write_to_nobody(const sim_broker *broker, rmq_buf *out, int32_t opaque) {
-  static const sim_send nothing = {.key = "00000000000000000000000000000000"};
-  sim_copy nowhere = {broker->index, 0, INT64_C(1) << 50};
-  write_stored(broker, out, opaque ^ 0x40000000, RMQ_SUCCESS, &nothing, nowhere);
+  sim_copy nowhere = {broker->index, 0, INT64_C(1) << 50, false};
+  char id[RMQ_UNIQUE_ID_MAX];
+  size_t id_len = sim_offset_id(nowhere, id);
+  write_stored(broker, out, opaque ^ 0x40000000, RMQ_SUCCESS,
+               rmq_slice_text("00000000000000000000000000000000"), nowhere,
+               rmq_slice_make(id, id_len));
 }
 
 /* A request that the broker makes on its own account. */
@@ -174,39 +178,131 @@ static void check_order(sim_broker *broker, int topic, int32_t queue, const sim_
   *last = send->number;
 }
 
-static void take_send(sim_broker *broker, sim_connection *connection, const rmq_header *header,
-                      const rmq_send_header *request, sim_send *send) {
-  sim_ledger *ledger = broker->cluster->ledger;
-  int topic = sim_topic_find(&broker->cluster->truth, request->topic);
-  bool oneway = header->flag & RMQ_FLAG_ONEWAY;
-  bool silent = sim_random_chance(chance_of(broker), broker->moods.silent);
-  if (silent && sim_random_chance(chance_of(broker), 500000)) return;
-  int32_t code = refusal(broker, topic, request);
-  if (code != RMQ_SUCCESS) {
-    sim_note(ledger->world, "refused", send->number, code);
-    if (code == RMQ_GO_AWAY) {
-      send->go_aways++;
-      connection->sent_away = true;
-    }
-    if (!silent) answer_plain(broker, connection, header, code, "refused");
+/* What came in one request: a message, or those of a batch. */
+typedef struct request {
+  const rmq_header *header;
+  rmq_send_header fields;
+  sim_send **sends;
+  size_t n, cap;
+} request;
+
+static void add_send(request *of, sim_send *send) {
+  if (of->n == of->cap) {
+    of->cap = of->cap ? 2 * of->cap : 16;
+    of->sends = rmq_realloc(of->sends, of->cap * sizeof *of->sends);
+  }
+  of->sends[of->n++] = send;
+}
+
+static bool is_batch(const request *of) { return of->header->code == RMQ_SEND_BATCH_MESSAGE; }
+
+static void refuse(sim_broker *broker, sim_connection *connection, const request *of, int32_t code,
+                   bool silent) {
+  for (size_t i = 0; i < of->n; i++) {
+    sim_note(broker->cluster->world, "refused", of->sends[i]->number, code);
+    if (code == RMQ_GO_AWAY) of->sends[i]->go_aways++;
+  }
+  if (code == RMQ_GO_AWAY) connection->sent_away = true;
+  if (!silent) answer_plain(broker, connection, of->header, code, "refused");
+}
+
+/* Stores all that came; returns the place of the first, and appends the ids. */
+static sim_copy store(sim_broker *broker, int topic, const request *of, rmq_buf *ids) {
+  sim_copy first = {broker->index, of->fields.queue_id, broker->offsets[topic], is_batch(of)};
+  for (size_t i = 0; i < of->n; i++) {
+    sim_copy copy = first;
+    char id[RMQ_UNIQUE_ID_MAX];
+    copy.offset = broker->offsets[topic]++;
+    sim_ledger_stored(broker->cluster->ledger, of->sends[i], copy);
+    check_order(broker, topic, copy.queue, of->sends[i]);
+    size_t id_len = sim_offset_id(copy, id);
+    if (i > 0) rmq_buf_u8(ids, ',');
+    rmq_buf_bytes(ids, id, id_len);
+  }
+  return first;
+}
+
+/* A yes that does not say where: without any field, or with an id too many. */
+static void mutilate(sim_broker *broker, rmq_buf *out, const request *of, sim_copy first,
+                     rmq_buf *ids) {
+  int32_t opaque = of->header->opaque;
+  if (!is_batch(of) || of->n < 2 || sim_random_chance(chance_of(broker), 500000)) {
+    write_plain(broker, out, opaque, stored_code(broker), "");
     return;
   }
-  sim_copy copy = {broker->index, request->queue_id, broker->offsets[topic]++};
-  sim_ledger_stored(ledger, send, copy);
-  check_order(broker, topic, copy.queue, send);
-  if (silent || oneway) return;
-  rmq_buf out = {0};
-  if (sim_random_chance(chance_of(broker), broker->moods.mutilates)) {
-    write_plain(broker, &out, header->opaque, stored_code(broker), "");
-  } else {
-    write_stored(broker, &out, header->opaque, stored_code(broker), send, copy);
+  rmq_buf_text(ids, ",00000000000000000000000000000000");
+  write_stored(broker, out, opaque, stored_code(broker), rmq_slice_make(NULL, 0), first,
+               rmq_buf_slice(ids));
+}
+
+static void take(sim_broker *broker, sim_connection *connection, const request *of) {
+  int topic = sim_topic_find(&broker->cluster->truth, of->fields.topic);
+  bool oneway = of->header->flag & RMQ_FLAG_ONEWAY;
+  bool silent = sim_random_chance(chance_of(broker), broker->moods.silent);
+  if (silent && sim_random_chance(chance_of(broker), 500000)) return;
+  int32_t code = refusal(broker, topic, &of->fields);
+  if (code != RMQ_SUCCESS) {
+    refuse(broker, connection, of, code, silent);
+    return;
   }
-  send_answer(broker, connection, header->opaque, &out);
+  rmq_buf out = {0}, ids = {0};
+  sim_copy first = store(broker, topic, of, &ids);
+  if (!silent && !oneway) {
+    if (sim_random_chance(chance_of(broker), broker->moods.mutilates)) {
+      mutilate(broker, &out, of, first, &ids);
+    } else {
+      rmq_slice key = is_batch(of) ? rmq_slice_make(NULL, 0) : rmq_slice_text(of->sends[0]->key);
+      write_stored(broker, &out, of->header->opaque, stored_code(broker), key, first,
+                   rmq_buf_slice(&ids));
+    }
+    send_answer(broker, connection, of->header->opaque, &out);
+  }
+  rmq_buf_free(&ids);
+}
+
+/* Looks at one message of a request. */
+static bool look_at(sim_broker *broker, request *of, const rmq_send_header *fields,
+                    rmq_slice body) {
+  sim_cluster *cluster = broker->cluster;
+  sim_send *send = sim_ledger_arrived(cluster->ledger, broker->index, fields, body);
+  if (!send) return false;
+  if (sim_topic_find(&cluster->truth, fields->topic) != send->topic ||
+      !rmq_slice_is(fields->producer_group, "sim_group")) {
+    sim_break(cluster->world, "send %u came with topic %.*s and group %.*s", send->number,
+              (int)fields->topic.len, fields->topic.ptr, (int)fields->producer_group.len,
+              fields->producer_group.ptr);
+    return false;
+  }
+  bool oneway = of->header->flag & RMQ_FLAG_ONEWAY;
+  if (oneway != (send->options.mode == RMQ_MODE_ONEWAY)) {
+    sim_break(cluster->world, "send %u has the wrong oneway flag", send->number);
+  }
+  add_send(of, send);
+  return true;
+}
+
+/* What a batch says of itself must be true of its messages. */
+static bool look_at_batch(sim_broker *broker, request *of, rmq_slice body) {
+  rmq_send_header own = of->fields;
+  rmq_batch_member member;
+  int more = 0;
+  while ((more = rmq_batch_next(&body, &member)) == 1) {
+    own.properties = member.properties;
+    own.flag = member.flag;
+    if (!look_at(broker, of, &own, member.body)) return false;
+    rmq_slice wait = rmq_properties_find(of->fields.properties, "WAIT");
+    if (!rmq_slice_is(wait, of->sends[of->n - 1]->wait ? "true" : "false")) {
+      sim_break(broker->cluster->world, "a batch has WAIT %.*s, and send %u another", (int)wait.len,
+                wait.ptr, of->sends[of->n - 1]->number);
+    }
+  }
+  if (more < 0 || of->n == 0) sim_break(broker->cluster->world, "a batch cannot be read");
+  return more == 0 && of->n > 0;
 }
 
 /* A message of the trace topic meets the same moods as others. */
 static bool on_trace(sim_broker *broker, sim_connection *connection, const rmq_header *header,
-                     const rmq_send_header *request, rmq_slice body) {
+                     const rmq_send_header *fields, rmq_slice body) {
   sim_cluster *cluster = broker->cluster;
   if (!cluster->traces || (header->flag & RMQ_FLAG_ONEWAY)) {
     sim_break(cluster->world, "a trace message came %s",
@@ -214,52 +310,46 @@ static bool on_trace(sim_broker *broker, sim_connection *connection, const rmq_h
     return false;
   }
   bool silent = sim_random_chance(chance_of(broker), broker->moods.silent);
-  int32_t code = refusal(broker, SIM_TRACE_TOPIC, request);
+  int32_t code = refusal(broker, SIM_TRACE_TOPIC, fields);
   sim_note(cluster->world, "trace arrives", broker->index, code);
   if (code == RMQ_GO_AWAY) connection->sent_away = true;
   if (code != RMQ_SUCCESS) {
     if (!silent) answer_plain(broker, connection, header, code, "refused");
     return true;
   }
-  if (!sim_trace_stored(cluster, request, body)) return false;
+  if (!sim_trace_stored(cluster, fields, body)) return false;
   if (silent) return true;
-  sim_send carrier = {.key = ""};
-  rmq_slice key = rmq_properties_find(request->properties, "UNIQ_KEY");
-  snprintf(carrier.key, sizeof carrier.key, "%.*s", (int)key.len, key.len ? key.ptr : "");
-  sim_copy copy = {broker->index, request->queue_id, broker->offsets[SIM_TRACE_TOPIC]++};
+  rmq_slice key = rmq_properties_find(fields->properties, "UNIQ_KEY");
+  sim_copy copy = {broker->index, fields->queue_id, broker->offsets[SIM_TRACE_TOPIC]++, false};
+  char id[RMQ_UNIQUE_ID_MAX];
+  size_t id_len = sim_offset_id(copy, id);
   rmq_buf out = {0};
-  write_stored(broker, &out, header->opaque, stored_code(broker), &carrier, copy);
+  write_stored(broker, &out, header->opaque, stored_code(broker), key, copy,
+               rmq_slice_make(id, id_len));
   send_answer(broker, connection, header->opaque, &out);
   return true;
 }
 
 static bool on_send(sim_broker *broker, sim_connection *connection, const rmq_header *header,
                     rmq_slice body) {
-  rmq_send_header request;
+  request of = {.header = header};
   const char *missing = "";
-  sim_cluster *cluster = broker->cluster;
-  if (rmq_send_header_decode(header, &request, &missing) != 0) {
-    sim_break(cluster->world, "a send request without a usable %s", missing);
+  if (rmq_send_header_decode(header, &of.fields, &missing) != 0) {
+    sim_break(broker->cluster->world, "a send request without a usable %s", missing);
     return false;
   }
-  if (rmq_slice_is(request.topic, cluster->truth.topics[SIM_TRACE_TOPIC].name)) {
-    return on_trace(broker, connection, header, &request, body);
+  if (rmq_slice_is(of.fields.topic, broker->cluster->truth.topics[SIM_TRACE_TOPIC].name)) {
+    return on_trace(broker, connection, header, &of.fields, body);
   }
-  sim_send *send = sim_ledger_arrived(cluster->ledger, broker->index, &request, body);
-  if (!send) return false;
-  int topic = sim_topic_find(&cluster->truth, request.topic);
-  if (topic != send->topic || !rmq_slice_is(request.producer_group, "sim_group")) {
-    sim_break(cluster->world, "send %u came with topic %.*s and group %.*s", send->number,
-              (int)request.topic.len, request.topic.ptr, (int)request.producer_group.len,
-              request.producer_group.ptr);
-    return false;
+  if (of.fields.batch != is_batch(&of)) {
+    sim_break(broker->cluster->world, "request code %d, and batch %d", (int)header->code,
+              of.fields.batch);
   }
-  bool oneway = header->flag & RMQ_FLAG_ONEWAY;
-  if (oneway != (send->options.mode == RMQ_MODE_ONEWAY)) {
-    sim_break(cluster->world, "send %u has the wrong oneway flag", send->number);
-  }
-  take_send(broker, connection, header, &request, send);
-  return true;
+  bool right =
+      is_batch(&of) ? look_at_batch(broker, &of, body) : look_at(broker, &of, &of.fields, body);
+  if (right) take(broker, connection, &of);
+  free(of.sends);
+  return right;
 }
 
 /* ---- Questions of the detector ---- */
@@ -294,6 +384,7 @@ static bool on_frame(void *owner, sim_connection *connection, const rmq_header *
   switch (header->code) {
     case RMQ_SEND_MESSAGE:
     case RMQ_SEND_MESSAGE_V2:
+    case RMQ_SEND_BATCH_MESSAGE:
       return on_send(broker, connection, header, body);
     case RMQ_GET_MAX_OFFSET:
       return on_probe(broker, connection, header);

@@ -58,7 +58,8 @@ static void check_words(sim_workload *workload, const sim_send *send,
 /* True when, at every time and in the eyes of every name server, another broker could have taken
  * the message. */
 static bool had_another_broker(const sim_workload *workload, const sim_send *send) {
-  return send->given_broker < 0 && workload->cluster->least_brokers[send->topic] >= 2;
+  return send->given_broker < 0 && !send->batch_chose &&
+         workload->cluster->least_brokers[send->topic] >= 2;
 }
 
 static bool has_strategy(const sim_workload *workload, const char *name) {
@@ -136,7 +137,7 @@ static void check_avoidance(const sim_workload *workload, const sim_send *send,
                             const rmq_completion *completion) {
   const sim_cluster *cluster = workload->cluster;
   bool clear = !completion->failure && completion->attempts == 1 && send->given_broker < 0 &&
-               completion->elapsed_us < SIM_LEAST_AVOIDANCE_MS * 1000 &&
+               !send->batch_chose && completion->elapsed_us < SIM_LEAST_AVOIDANCE_MS * 1000 &&
                cluster->least_brokers[send->topic] == cluster->n_brokers;
   if (!clear || !has_strategy(workload, "5.x")) return;
   int chosen = broker_index(cluster, completion->broker);
@@ -162,7 +163,8 @@ static bool must_succeed(const sim_workload *workload, const sim_send *send) {
     case SIM_SICK_NAMESRV:
       return true;
     case SIM_SICK_BROKER:
-      return send->given_broker < 0 && options->retries != 0 && options->attempt_timeout_ms == 0;
+      return send->given_broker < 0 && !send->batch_chose && options->retries != 0 &&
+             options->attempt_timeout_ms == 0;
     default:
       return false;
   }
@@ -222,15 +224,15 @@ void sim_check_completion(sim_workload *workload, sim_send *send,
 
 /* ---- Refusals ---- */
 
-static bool was_full(const sim_workload *workload, const sim_send *send,
+static bool was_full(const sim_workload *workload, size_t n, size_t bytes,
                      const rmq_producer_stats *before) {
   const rmq_settings *settings = rmq_producer_settings(workload->producer);
-  return before->waiting > 0 || before->inflight >= (size_t)settings->max_inflight ||
-         before->inflight_bytes + send->body_len > (size_t)settings->max_inflight_bytes;
+  return before->waiting > 0 || before->inflight + n > (size_t)settings->max_inflight ||
+         before->inflight_bytes + bytes > (size_t)settings->max_inflight_bytes;
 }
 
 void sim_check_refusal(sim_workload *workload, const sim_send *send, int status, bool spoiled,
-                       const rmq_producer_stats *before) {
+                       size_t n, size_t bytes, const rmq_producer_stats *before) {
   bool right = false;
   switch (status) {
     case RMQ_EINVAL:
@@ -240,7 +242,7 @@ void sim_check_refusal(sim_workload *workload, const sim_send *send, int status,
       right = workload->stopping || workload->forked;
       break;
     case RMQ_EOVERLOAD:
-      right = !send->options.may_wait && was_full(workload, send, before);
+      right = !send->options.may_wait && was_full(workload, n, bytes, before);
       break;
     case RMQ_ELIMIT:
       right = send->generation > RMQ_HOOK_DEPTH;
@@ -292,6 +294,9 @@ void sim_check_counters(sim_workload *workload) {
   } else if (stats.inflight_bytes > most_bytes && stats.inflight > 1) {
     sim_break(workload->world, "%zu bytes under way, more than max_inflight_bytes",
               stats.inflight_bytes);
+  } else if (stats.gathered > stats.inflight) {
+    sim_break(workload->world, "%zu sends are gathered, of %zu under way", stats.gathered,
+              stats.inflight);
   }
 }
 
@@ -320,11 +325,13 @@ static void check_farewells(sim_workload *workload) {
 void sim_check_counters_zero(sim_workload *workload) {
   if (!workload->producer) return;
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
-  if (stats.inflight || stats.waiting || stats.inflight_bytes || workload->ledger->under_way ||
-      stats.trace_pending) {
+  if (stats.inflight || stats.waiting || stats.inflight_bytes || stats.gathered ||
+      workload->ledger->under_way || stats.trace_pending) {
     sim_break(workload->world,
-              "after the shutdown %zu sends are under way, %zu wait, %zu bytes, %zu trace records",
-              stats.inflight, stats.waiting, stats.inflight_bytes, stats.trace_pending);
+              "after the shutdown %zu sends are under way, %zu wait, %zu are gathered, %zu bytes, "
+              "%zu trace records",
+              stats.inflight, stats.waiting, stats.gathered, stats.inflight_bytes,
+              stats.trace_pending);
   }
   if (stats.trace_sent > count_traced(workload->ledger)) {
     sim_break(workload->world, "%" PRIu64 " trace records are acknowledged, %" PRIu64 " stored",

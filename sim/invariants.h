@@ -13,9 +13,10 @@ int64_t sim_tick_us(const sim_world *world, int64_t frozen_us);
 /* A send ends: once, in time, with a result that the books confirm, its retries elsewhere. */
 void sim_check_completion(sim_workload *workload, sim_send *send, const rmq_completion *completion);
 
-/* A send was refused at once: for a reason that there is. */
+/* A send, or the first of a batch of `n` with so many bytes, was refused at once: for a reason that
+ * there is. */
 void sim_check_refusal(sim_workload *workload, const sim_send *send, int status, bool spoiled,
-                       const rmq_producer_stats *before);
+                       size_t n, size_t bytes, const rmq_producer_stats *before);
 
 /* After every event: the producer's counters agree with the books and keep their limits. */
 void sim_check_counters(sim_workload *workload);

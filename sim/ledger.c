@@ -211,7 +211,7 @@ static bool is_reply_about(const sim_copy *copy, const sim_send *send, const rmq
   return copy->broker == broker && copy->queue == reply->queue_id &&
          copy->offset == reply->queue_offset &&
          rmq_slice_equal(reply->msg_id, rmq_slice_make(id, id_len)) &&
-         rmq_slice_is(reply->transaction_id, send->key) &&
+         rmq_slice_is(reply->transaction_id, copy->batch ? "" : send->key) &&
          rmq_slice_is(reply->region_id, "DefaultRegion");
 }
 

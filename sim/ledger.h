@@ -24,6 +24,7 @@ typedef struct sim_copy {
   int broker;
   int32_t queue;
   int64_t offset;
+  bool batch; /* it came in one */
 } sim_copy;
 
 enum { SIM_AVOIDED_MAX = 8 }; /* at least as many brokers as a cluster has */
@@ -41,6 +42,7 @@ typedef struct sim_send {
   rmq_send_options options;
   int given_broker; /* of a given queue, also one that was chosen; or -1 */
   bool no_choice;   /* who was to choose its queue has refused */
+  bool batch_chose; /* its queue was chosen for a batch, perhaps not for this one of several */
   char *body;       /* lent to the core while the send is under way */
   void *owner;      /* the workload */
 

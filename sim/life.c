@@ -139,6 +139,20 @@ static void choose_trace(life *of, uint64_t seed) {
   of->settings.trace_flush_interval = sim_random_spread(&random, 1, 5000);
 }
 
+/* Half of the lives gather their sends, in larger and smaller batches. With a chance of its own, too. */
+static void choose_batching(life *of, uint64_t seed) {
+  rmq_settings *settings = &of->settings;
+  sim_random random = {seed ^ UINT64_C(0x6261746368696E67)};
+  of->workload.plan.batch_ppm = sim_random_chance(&random, 500000) ? 50000 : 0;
+  settings->auto_batch = sim_random_chance(&random, 500000);
+  settings->batch_max_delay = sim_random_spread(&random, 1, 200);
+  settings->batch_max_bytes = sim_random_spread(&random, 100, 65536);
+  settings->batch_total_bytes = sim_random_spread(&random, 1000, 33554432);
+  if (sim_random_chance(&random, 200000)) {
+    settings->max_message_size = sim_random_spread(&random, 70000, 4194304);
+  }
+}
+
 static void choose_settings(life *of) {
   rmq_settings *settings = &of->settings;
   rmq_settings_init(settings);
@@ -198,10 +212,11 @@ static void begin(life *of, uint64_t seed, bool verbose) {
   choose_settings(of);
   choose_strategy(of, seed);
   choose_trace(of, seed);
-  check_settings(of);
   /* With a short idle time a connection's failures are forgotten with it. */
   if (of->settings.channel_max_idle_time == 0) sim_forbid_storms(of->world.network);
   choose_plan(of);
+  choose_batching(of, seed);
+  check_settings(of);
   if (of->how != END_IN_PEACE && sim_random_chance(random, 400000)) {
     of->workload.end_at = (uint64_t)sim_random_spread(random, 1, of->workload.plan.sends);
     of->workload.end_by_fork = of->how == END_FORKED;
@@ -286,6 +301,7 @@ static sim_result result_of(const life *of) {
 
 static void release(life *of) {
   sim_workload_forget_calls(&of->workload);
+  sim_workload_forget_batches(&of->workload);
   rmq_settings_free(&of->settings);
   sim_cluster_free(of->cluster);
   sim_ledger_free(of->ledger);

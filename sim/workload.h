@@ -8,6 +8,8 @@
  * and options, messages that are refused, flushes, questions for queues, a shutdown at some time.
  */
 
+enum { SIM_BATCH_MAX = 60 }; /* messages in one call */
+
 /* How much of what. */
 typedef struct sim_workload_plan {
   int sends;        /* in all */
@@ -18,8 +20,9 @@ typedef struct sim_workload_plan {
   size_t body_max;
   int64_t least_timeout_ms; /* of those sends that have a timeout of their own */
   uint32_t own_timeout_ppm;
-  uint32_t odd_ppm; /* sends that are wrong, or to topics that do not work */
-  bool plain_only;  /* nothing but the plain topic */
+  uint32_t odd_ppm;   /* sends that are wrong, or to topics that do not work */
+  uint32_t batch_ppm; /* of the sends of a burst: batches */
+  bool plain_only;    /* nothing but the plain topic */
 } sim_workload_plan;
 
 typedef struct sim_workload {
@@ -46,7 +49,8 @@ typedef struct sim_workload {
   uint64_t hook_calls;
   uint64_t hook_end_at; /* the call from inside which the end comes, 0: it does not */
   uint64_t refused_by_hooks;
-  rmq_link calls; /* flushes, questions for queues and shutdowns whose done has not come */
+  rmq_link batches; /* those whose messages have not all completed */
+  rmq_link calls;   /* flushes, questions for queues and shutdowns whose done has not come */
   uint64_t accepted, refused, acknowledged, failed, flushes, queries; /* for the summary */
 } sim_workload;
 
@@ -58,6 +62,9 @@ void sim_workload_send_from_hook(sim_workload *workload, const sim_send *cause);
 
 /* Releases what waits for calls that will never be done: after a fork. */
 void sim_workload_forget_calls(sim_workload *workload);
+
+/* Releases batches that will never be done: after a fork. */
+void sim_workload_forget_batches(sim_workload *workload);
 
 /* One send to the plain topic that has to succeed. */
 void sim_workload_probe(sim_workload *workload);
