@@ -164,6 +164,11 @@ describe("the example", function()
       "Orders@%a%a@broker%-%a#%d", "Orders@%a%a@broker%-%a#%d" }, lines)
   end)
 
+  it("auto_batch", function()
+    matches({ "stored 1000 messages, failed 0", "in batches: true", "in order: true" },
+      run "auto_batch")
+  end)
+
   it("selector", function()
     local lines = { "customer 1: Invoices@broker%-[ab]#%d", "customer 2: Invoices@broker%-[ab]#%d",
       "customer 0: Invoices@broker%-[ab]#%d" }
