@@ -1,6 +1,6 @@
 -- Sends messages of 128 bytes from several tasks at once. bench/run measures it from outside.
 --
---   rmqlua bench/send.lua NAMESRV TASKS COUNT
+--   rmqlua bench/send.lua NAMESRV TASKS COUNT [auto_batch]
 --
 -- Each task sends its share of COUNT, one message after the other, so TASKS messages are in
 -- flight. Prints "per_second A peak_kib B": acknowledged messages a second, and the most memory
@@ -10,13 +10,15 @@ local uv = require "luv"
 
 local namesrv, tasks, count = arg[1], tonumber(arg[2]), tonumber(arg[3])
 if not namesrv or not tasks or not count then
-  io.stderr:write("usage: rmqlua bench/send.lua NAMESRV TASKS COUNT\n")
+  io.stderr:write("usage: rmqlua bench/send.lua NAMESRV TASKS COUNT [auto_batch]\n")
   os.exit(2)
 end
 
 local TOPIC = "Bench"
 local body = ("x"):rep(128)
-local producer = rocketmq.producer { group = "bench-producer", namesrv = namesrv }
+local producer = rocketmq.producer {
+  group = "bench-producer", namesrv = namesrv, auto_batch = arg[4] == "auto_batch",
+}
 
 local function send(messages)
   for _ = 1, messages do
