@@ -89,7 +89,7 @@ static int check_forbidden(void *arg, const rmq_hook_attempt *attempt, rmq_failu
   sim_workload *workload = arg;
   sim_send *send = enter(workload, attempt, "check hook");
   if (!send) return 0;
-  if (attempt->attempt != send->befores + 1 || attempt->broker.len == 0 ||
+  if (attempt->attempt != send->befores + 1 || !attempt->broker ||
       !is_body(send, attempt->body, 0)) {
     sim_break(workload->world, "check_forbidden of send %" PRIu32 " sees the wrong attempt %d",
               send->number, attempt->attempt);

@@ -31,8 +31,8 @@ typedef struct rmq_hook_attempt {
   rmq_producer *producer;
   rmq_mode mode;
   rmq_slice topic;
-  rmq_slice broker; /* the attempt's; empty with attempt 0 */
-  rmq_slice addr;
+  const char *broker; /* the attempt's; NULL with attempt 0 */
+  const char *addr;
   int32_t queue_id; /* -1 with attempt 0 */
   rmq_slice msg_id;
   int32_t flag;

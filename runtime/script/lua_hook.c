@@ -14,7 +14,7 @@
 enum { HANDLER = 1, CALLER, COLLECTOR, RESTS = COLLECTOR };
 
 /* The upvalues of the function that calls hooks. */
-enum { SLOTS = 1, CTX_METATABLE, REQUEST_METATABLE, UPVALUES = REQUEST_METATABLE };
+enum { SLOTS = 1, CTX_METATABLE, REQUEST_METATABLE, BOX, UPVALUES = BOX };
 
 /* Errors that are told with their traceback: the first at each of so many places in a hook. */
 enum { PLACES = 32 };
@@ -47,7 +47,7 @@ struct rmq_lua_hook_set {
 };
 
 /* One call of the core's, while it is handled. */
-typedef struct handling {
+typedef struct rmq_lua_hook_handling {
   rmq_lua_hooks *all;
   rmq_lua_hook_event *event;
   rmq_lua_hook_set *set;
@@ -361,9 +361,15 @@ static void take_what_is_left(lua_State *L, handling *h) {
   }
 }
 
-/* Runs protected, with the handling as its argument: calls the function whose turn it is. */
+/* What is handled now. */
+static handling *handled(lua_State *L, int box) {
+  rmq_lua_hooks *const *all = lua_touserdata(L, box);
+  return (*all)->handling;
+}
+
+/* Runs protected: calls the function whose turn it is. */
 static int call_hook(lua_State *L) {
-  handling *h = lua_touserdata(L, 1);
+  handling *h = handled(L, lua_upvalueindex(BOX));
   if (!h->event->state) h->event->state = take_state(L, h->all, h->set);
   push_function(L, h);
   push_ctx(L, h);
@@ -379,7 +385,7 @@ static int call_hook(lua_State *L) {
 
 /* The same for what one has left that has failed. */
 static int collect(lua_State *L) {
-  take_what_is_left(L, lua_touserdata(L, 1));
+  take_what_is_left(L, handled(L, lua_upvalueindex(1)));
   return 0;
 }
 
@@ -387,13 +393,13 @@ static bool call(lua_State *thread, handling *h, int function) {
   rmq_vm *vm = h->all->vm;
   rmq_guard_call guarded;
   lua_pushvalue(thread, function);
-  lua_pushlightuserdata(thread, h);
   rmq_guard_enter(vm, &guarded, thread, "hook");
-  bool well = lua_pcall(thread, 1, 0, HANDLER) == 0;
+  bool well = lua_pcall(thread, 0, 0, HANDLER) == 0;
   rmq_guard_leave(vm, &guarded);
-  if (!well) failed(h, lua_tostring(thread, -1));
+  if (well) return true;
+  failed(h, lua_tostring(thread, -1));
   lua_settop(thread, RESTS);
-  return well;
+  return false;
 }
 
 static void call_all(lua_State *thread, handling *h) {
@@ -417,8 +423,10 @@ static int make_thread(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
   lua_rawgeti(L, 2, RMQ_HOOK_KEPT_CTX);
   lua_rawgeti(L, 2, RMQ_HOOK_KEPT_REQUEST);
+  lua_getfield(L, 2, "box");
   lua_pushcclosure(L, call_hook, UPVALUES);
-  lua_pushcfunction(L, collect);
+  lua_getfield(L, 2, "box");
+  lua_pushcclosure(L, collect, 1);
   lua_xmove(L, thread, RESTS);
   lua_rawseti(L, 3, all->depth);
   all->threads[all->depth - 1] = thread;
@@ -450,8 +458,10 @@ static void run(handling *h) {
     return;
   }
   all->depth++;
+  handling *outer = all->handling;
   h->event->outer = all->event;
   all->event = h->event;
+  all->handling = h;
   lua_State *thread = thread_for_depth(all);
   if (thread) {
     call_all(thread, h);
@@ -459,6 +469,7 @@ static void run(handling *h) {
     could_not(h, "no memory for a thread");
   }
   all->event = h->event->outer;
+  all->handling = outer;
   all->depth--;
   rmq_uv_io_refresh(all->io); /* they may have computed for long */
 }

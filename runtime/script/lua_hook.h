@@ -50,12 +50,13 @@ typedef struct rmq_lua_hooks {
   rmq_lua_hook_state **blocks;
   size_t n_blocks;
   rmq_lua_hook_state *free;
-  size_t held;               /* states of attempts whose `after` is still to come */
-  rmq_lua_hook_event *event; /* the innermost one that is handled now */
-  int depth;                 /* how many are */
-  uint64_t errors;           /* raised in hooks */
-  rmq_hooks table;           /* what the core calls */
-  rmq_slice *keys;           /* lists that are read into, kept from one message to the next */
+  size_t held;                            /* states of attempts whose `after` is still to come */
+  rmq_lua_hook_event *event;              /* the innermost one that is handled now */
+  struct rmq_lua_hook_handling *handling; /* and how far that is */
+  int depth;                              /* how many are */
+  uint64_t errors;                        /* raised in hooks */
+  rmq_hooks table;                        /* what the core calls */
+  rmq_slice *keys; /* lists that are read into, kept from one message to the next */
   size_t keys_cap;
   rmq_field *properties;
   size_t properties_cap;

@@ -57,8 +57,7 @@ static rmq_lua_hooks *all_of(lua_State *L) {
 
 /* The number of the field that is asked for (at 2), or -1. */
 static int number_of(lua_State *L, const char *const *names, int n) {
-  if (lua_type(L, 2) != LUA_TSTRING) return -1;
-  const char *name = lua_tostring(L, 2);
+  const char *name = lua_tostring(L, 2); /* of a copy, should it be a number */
   for (int i = 0; i < n; i++) {
     if (names[i] == name) return i;
   }
@@ -149,7 +148,7 @@ static void push_queue(lua_State *L, const rmq_hook_attempt *attempt) {
   if (attempt->queue_id < 0) {
     lua_pushnil(L);
   } else {
-    rmq_lua_push_queue(L, attempt->topic, attempt->broker, attempt->queue_id);
+    rmq_lua_push_queue(L, attempt->topic, rmq_slice_text(attempt->broker), attempt->queue_id);
   }
 }
 
@@ -197,10 +196,10 @@ static void push_field(lua_State *L, rmq_lua_hooks *all, const rmq_lua_hook_even
       push_queue(L, attempt);
       break;
     case CTX_BROKER:
-      push_slice(L, attempt->broker);
+      lua_pushstring(L, attempt->broker);
       break;
     case CTX_ADDR:
-      push_slice(L, attempt->addr);
+      lua_pushstring(L, attempt->addr);
       break;
     case CTX_BORN_HOST:
       push_born_host(L, attempt->producer);

@@ -23,9 +23,8 @@ static bool is(const rmq_hook_attempt *attempt, const char *body) {
 
 static void note(const char *what, const rmq_hook_attempt *attempt, const char *more) {
   size_t len = strlen(told);
-  snprintf(told + len, sizeof told - len, "%s %d %.*s %.*s%s\n", what, attempt->attempt,
-           (int)attempt->broker.len, attempt->broker.len ? attempt->broker.ptr : "",
-           (int)attempt->body.len, attempt->body.ptr, more);
+  snprintf(told + len, sizeof told - len, "%s %d %s %.*s%s\n", what, attempt->attempt,
+           attempt->broker ? attempt->broker : "", (int)attempt->body.len, attempt->body.ptr, more);
 }
 
 static int refuse(const char *text, rmq_failure *why) {
@@ -43,7 +42,7 @@ static int check_forbidden(void *arg, const rmq_hook_attempt *attempt, rmq_failu
 static int before(void *arg, rmq_hook_attempt *attempt, rmq_failure *why) {
   (void)arg;
   note("before", attempt, "");
-  CHECK(attempt->addr.len > 0 && attempt->queue_id == 0);
+  CHECK(attempt->addr && attempt->queue_id == 0);
   if (is(attempt, plan.fork)) rmq_producer_forked(producer);
   if (is(attempt, plan.change)) return rmq_hook_set_body(attempt, rmq_slice_text(plan.to), why);
   return is(attempt, plan.strict) ? refuse("strict before", why) : 0;

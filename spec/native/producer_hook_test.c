@@ -28,9 +28,8 @@ static const char *outcome_of(const rmq_hook_attempt *attempt) {
 
 static void note(const char *what, const rmq_hook_attempt *attempt, const char *more) {
   size_t len = strlen(told);
-  snprintf(told + len, sizeof told - len, "%s %d %.*s %.*s%s\n", what, attempt->attempt,
-           (int)attempt->broker.len, attempt->broker.len ? attempt->broker.ptr : "",
-           (int)attempt->body.len, attempt->body.ptr, more);
+  snprintf(told + len, sizeof told - len, "%s %d %s %.*s%s\n", what, attempt->attempt,
+           attempt->broker ? attempt->broker : "", (int)attempt->body.len, attempt->body.ptr, more);
 }
 
 static int refuse(const char *text, rmq_failure *why) {
