@@ -8,7 +8,7 @@ local native = {}
 
 --- Belongs to the worker, so that it outlives the modules.
 ---@class rocketmq.native.plugins.state
----@field selectors table<string, rocketmq.Selector> by name; C looks names up here, at each call
+---@field selectors table<string, rocketmq.Selector> by name, also those that C has itself; asked at each call
 ---@field hooks rocketmq.Hook[] that every producer has
 ---@field producers table<rocketmq.Producer, true> all that there are; weak in its keys
 ---@field checking boolean? the process is to run nothing (--check)

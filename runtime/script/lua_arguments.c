@@ -10,6 +10,7 @@
 #include "script/lua_choosers.h"
 #include "script/lua_names.h"
 #include "script/lua_result.h"
+#include "script/plugins.h"
 #include "wire/codes.h"
 
 enum { LOOK_AT_FIRST = 256, LOOK_AT_EACH = 64, KEPT_ITEMS = 1024 };
@@ -444,14 +445,14 @@ static void check_selector(lua_State *L) {
   if (!lua_isnil(L, RMQ_ARG_QUEUE)) {
     rmq_lua_raise(L, "options queue and selector exclude each other; give one of them");
   }
-  if (lua_type(L, RMQ_ARG_SELECTOR) == LUA_TFUNCTION) return;
-  if (!rmq_lua_check_selector(L, RMQ_ARG_SELECTOR, "option selector")) {
+  int type = lua_type(L, RMQ_ARG_SELECTOR);
+  if (type == LUA_TFUNCTION) return;
+  /* A name stands for another function after each reload. */
+  if (type == LUA_TSTRING && rmq_plugins_push_selector(L, RMQ_ARG_SELECTOR)) {
+    lua_replace(L, RMQ_ARG_SELECTOR);
+  } else if (!rmq_lua_check_selector(L, RMQ_ARG_SELECTOR, "option selector")) {
     rmq_lua_raise(L, "%s", lua_tostring(L, -1));
   }
-  if (lua_type(L, RMQ_ARG_SELECTOR) != LUA_TSTRING) return;
-  /* A name stands for another function after each reload. */
-  rmq_lua_push_selector_named(L, RMQ_ARG_SELECTOR);
-  lua_replace(L, RMQ_ARG_SELECTOR);
 }
 
 static int read_options(lua_State *L, rmq_arguments *arguments, const rmq_message *message,

@@ -214,14 +214,8 @@ rmq_chooser_kind rmq_lua_choose_natively(lua_State *L, int selector, int arg, rm
 
 /* --- Names --- */
 
-/* Pushes the table of the functions by their names, which the registry keeps: they must stay the
- * same ones when a test runner loads the module anew. */
-static void push_selectors(lua_State *L) {
-  static const char key[] = "rocketmq.selectors";
-  lua_getfield(L, LUA_REGISTRYINDEX, key);
-  if (!lua_isnil(L, -1)) return;
-  lua_pop(L, 1);
-  lua_newtable(L);
+void rmq_lua_choosers_init(lua_State *L) {
+  rmq_plugins_push_selectors(L);
   uint64_t *state = lua_newuserdata(L, sizeof *state);
   if (uv_random(NULL, NULL, state, sizeof *state, 0, NULL) != 0) *state = uv_hrtime();
   for (const luaL_Reg *one = selectors; one->name; one++) {
@@ -229,20 +223,7 @@ static void push_selectors(lua_State *L) {
     lua_pushcclosure(L, one->func, 1);
     lua_setfield(L, -3, one->name);
   }
-  lua_pop(L, 1);
-  lua_pushvalue(L, -1);
-  lua_setfield(L, LUA_REGISTRYINDEX, key);
-}
-
-bool rmq_lua_push_selector_named(lua_State *L, int index) {
-  index = index > 0 ? index : lua_gettop(L) + 1 + index;
-  push_selectors(L);
-  lua_pushvalue(L, index);
-  lua_rawget(L, -2);
-  lua_remove(L, -2);
-  if (!lua_isnil(L, -1)) return true;
-  lua_pop(L, 1);
-  return rmq_plugins_push_selector(L, index);
+  lua_pop(L, 2);
 }
 
 /* Selectors that have to be made, so that their names are no selectors. */
@@ -284,7 +265,7 @@ static bool is_callable(lua_State *L, int index) {
 
 bool rmq_lua_check_selector(lua_State *L, int index, const char *what) {
   if (lua_type(L, index) == LUA_TSTRING) {
-    if (!rmq_lua_push_selector_named(L, index)) {
+    if (!rmq_plugins_push_selector(L, index)) {
       push_no_selector(L, index, what);
       return false;
     }
@@ -313,12 +294,12 @@ static int spread(lua_State *L) {
 
 static int named(lua_State *L) {
   luaL_checktype(L, 1, LUA_TSTRING);
-  return rmq_lua_push_selector_named(L, 1);
+  return rmq_plugins_push_selector(L, 1);
 }
 
 int luaopen_rocketmq_native_selector(lua_State *L) {
   lua_newtable(L);
-  push_selectors(L);
+  rmq_plugins_push_selectors(L);
   for (const luaL_Reg *one = selectors; one->name; one++) {
     lua_getfield(L, -1, one->name);
     lua_setfield(L, -3, one->name);

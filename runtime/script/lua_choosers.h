@@ -21,9 +21,9 @@ typedef enum rmq_chooser_kind {
 rmq_chooser_kind rmq_lua_choose_natively(lua_State *L, int selector, int arg, rmq_slice topic,
                                          rmq_send_options *options, rmq_failure *why);
 
-/* Pushes the selector with the name, a string at `index`: one of these, or one that was loaded from
- * a file. Pushes nothing and returns false when there is none. */
-bool rmq_lua_push_selector_named(lua_State *L, int index);
+/* Puts them among the selectors that have names (script/plugins.h). Called once, before any script;
+ * may raise. */
+void rmq_lua_choosers_init(lua_State *L);
 
 /* True when the value at `index` is a selector: a function, a table that can be called, or the name of
  * one. Otherwise a sentence is pushed, in which `what` is what the value is given for. */

@@ -38,10 +38,13 @@ void rmq_plugins_init(rmq_vm *vm) {
   vm->reload = LUA_NOREF;
 }
 
-bool rmq_plugins_push_selector(lua_State *L, int index) {
-  lua_pushvalue(L, index);
+void rmq_plugins_push_selectors(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, rmq_vm_of(L)->selectors);
-  lua_insert(L, -2);
+}
+
+bool rmq_plugins_push_selector(lua_State *L, int index) {
+  rmq_plugins_push_selectors(L);
+  lua_pushvalue(L, index);
   lua_rawget(L, -2);
   lua_remove(L, -2);
   if (!lua_isnil(L, -1)) return true;

@@ -13,10 +13,14 @@
 /* May raise; called once, before any script. */
 void rmq_plugins_init(rmq_vm *vm);
 
-/* Pushes the function of the selector that is loaded under the name, a string, at `index`; or
- * pushes nothing and returns false. Never raises; about 20 ns. A reload puts another function in its
- * place, so it is asked for at each call and not kept. */
+/* Pushes the function of the selector with the name, a string at `index` (counted from the bottom):
+ * of one that was loaded, or that is there from the beginning. Pushes nothing and returns false when
+ * there is none. Never raises; about 10 ns. A reload puts another function in its place, so it is
+ * asked for at each call and not kept. */
 bool rmq_plugins_push_selector(lua_State *L, int index);
+
+/* Pushes the table of all of them, by their names. */
+void rmq_plugins_push_selectors(lua_State *L);
 
 /* Writes the names of the loaded selectors, no more than `room`, which live until plugins are loaded
  * again. */

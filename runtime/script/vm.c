@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "script/lua_choosers.h"
 #include "script/plugins.h"
 #include "script/worker.h"
 
@@ -61,6 +62,7 @@ static int open_state(lua_State *L) {
   vm->failures = new_reference(L);
   rmq_tasks_init(vm);
   rmq_plugins_init(vm);
+  rmq_lua_choosers_init(L);
   rmq_loader_init(L);
   rmq_luv_init(vm);
   lua_getglobal(L, "os");

@@ -73,7 +73,7 @@ struct rmq_vm {
   int native_resume; /* registry reference: LuaJIT's coroutine.resume */
   int on_error;      /* registry reference of the handler, or LUA_NOREF */
   int plugins;       /* registry reference: what rocketmq.plugins keeps */
-  int selectors;     /* registry reference: name -> function, of those that were loaded */
+  int selectors;     /* registry reference: name -> function */
   int reload;        /* registry reference: what SIGHUP does, or LUA_NOREF */
   rmq_plugin_name *plugin_names;
   size_t n_plugin_names;

@@ -19,7 +19,7 @@ local native = require "rocketmq.native.plugins"
 ---@field path string
 
 local state = native.state
---- By name; C looks names up here.
+--- All that have names, also those that C has itself.
 local selectors = state.selectors
 
 local M = {}
@@ -136,7 +136,9 @@ end
 
 -- From here on this is what is loaded. Tables that others hold stay the same tables.
 local function use(list)
-  for name in pairs(selectors) do selectors[name] = nil end
+  for _, plugin in ipairs(state.loaded) do
+    if plugin.is == "selector" then selectors[plugin.name] = nil end
+  end
   for i = #state.hooks, 1, -1 do state.hooks[i] = nil end
   for _, plugin in ipairs(list) do
     if plugin.is == "selector" then
