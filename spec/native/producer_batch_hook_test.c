@@ -262,6 +262,129 @@ static void a_hook_that_forks(void) {
   world_end_all();
 }
 
+/* ---- What auto_batch lets leave ---- */
+
+static world_end gathered_ends[8];
+static world_count flushed;
+static int acts; /* what `act` has done */
+
+/* Called by before, for a message whose body is "act". */
+static void (*act)(void);
+
+static int before_acts(void *arg, rmq_hook_attempt *attempt, rmq_failure *why) {
+  (void)arg;
+  (void)why;
+  if (is(attempt, "act") && acts++ == 0) act();
+  return 0;
+}
+
+static const rmq_hooks acting = {.before = before_acts};
+
+static void send_to_queue(int i, const char *body, const char *tags) {
+  rmq_message message = {.topic = rmq_slice_text("T"),
+                         .body = rmq_slice_text(body),
+                         .tags = rmq_slice_text(tags),
+                         .wait = true};
+  rmq_send_options options = world_options;
+  options.broker = rmq_slice_text("a");
+  CHECK_INT(rmq_producer_send(producer, &message, &options, world_done, &gathered_ends[i]), 0);
+}
+
+static void begin_gathering(void (*what)(void)) {
+  char why[64];
+  begin("a");
+  memset(gathered_ends, 0, sizeof gathered_ends);
+  memset(&flushed, 0, sizeof flushed);
+  acts = 0;
+  act = what;
+  CHECK_INT(
+      rmq_settings_set_boolean(&world_settings, rmq_setting_find(rmq_slice_text("auto_batch")),
+                               true, why, sizeof why),
+      0);
+  world_start();
+  rmq_producer_set_hooks(producer, &acting, NULL);
+  send_to_queue(0, "the route is known", NULL);
+  world_settle();
+}
+
+static void fork_it(void) { rmq_producer_forked(producer); }
+
+/* "act" leaves because a message with other tags comes, from inside its send. */
+static void a_fork_while_another_one_is_gathered(void) {
+  begin_gathering(fork_it);
+  send_to_queue(1, "act", "x");
+  send_to_queue(2, "later", "y");
+  CHECK_INT(acts, 1);
+  world_settle();
+  CHECK_INT(gathered_ends[1].dones + gathered_ends[2].dones, 0);
+  world_end_all();
+}
+
+/* The same by one that is not gathered. */
+static void a_fork_while_another_one_passes(void) {
+  begin_gathering(fork_it);
+  send_to_queue(1, "act", "x");
+  rmq_message delayed = {.topic = rmq_slice_text("T"),
+                         .body = rmq_slice_text("delayed"),
+                         .delay_kind = RMQ_DELAY_LEVEL,
+                         .delay = 1,
+                         .wait = true};
+  rmq_send_options options = world_options;
+  options.broker = rmq_slice_text("a");
+  CHECK_INT(rmq_producer_send(producer, &delayed, &options, world_done, &gathered_ends[2]), 0);
+  CHECK_INT(acts, 1);
+  world_settle();
+  CHECK_INT(gathered_ends[1].dones + gathered_ends[2].dones, 0);
+  world_end_all();
+}
+
+static void a_fork_from_inside_a_flush(void) {
+  begin_gathering(fork_it);
+  send_to_queue(1, "act", "x");
+  rmq_producer_flush(producer, 1000, world_count_done, &flushed);
+  world_settle();
+  CHECK_INT(flushed.dones, 0);
+  world_end_all();
+}
+
+static void a_fork_from_inside_a_shutdown(void) {
+  begin_gathering(fork_it);
+  send_to_queue(1, "act", "x");
+  rmq_producer_shutdown(producer, 1000, world_count_done, &flushed);
+  world_settle();
+  CHECK_INT(flushed.dones, 0);
+  world_end_all();
+}
+
+static void send_more(void) { send_to_queue(3, "more", "z"); }
+
+/* A flush answers for what was sent before it, not for what hooks send because of it. */
+static void a_flush_does_not_answer_for_what_it_sets_off(void) {
+  begin_gathering(send_more);
+  world_at(A)->always.mood = WORLD_MUTE;
+  send_to_queue(1, "act", "x");
+  rmq_producer_flush(producer, 100, world_count_done, &flushed);
+  world_run(102);
+  CHECK_INT(acts, 1);
+  CHECK_INT(flushed.dones, 1);
+  CHECK_INT(flushed.left, 1);
+  world_run(8000);
+  finish();
+}
+
+/* What a hook sends may go into the very group that is being let go. */
+static void a_hook_fills_the_group_again(void) {
+  begin_gathering(send_more);
+  send_to_queue(1, "act", "x");
+  send_to_queue(2, "later", "y");
+  world_settle();
+  for (int i = 1; i <= 3; i++) {
+    CHECK_INT(gathered_ends[i].dones, 1);
+    CHECK(!gathered_ends[i].failed);
+  }
+  finish();
+}
+
 int main(void) {
   check_run("once for each", once_for_each);
   check_run("who is forbidden leaves the others", who_is_forbidden_leaves_the_others);
@@ -272,5 +395,12 @@ int main(void) {
   check_run("forbidden before another attempt", forbidden_before_another_attempt);
   check_run("a kept result is told to each", a_kept_result_is_told_to_each);
   check_run("a hook that forks", a_hook_that_forks);
+  check_run("a fork while another one is gathered", a_fork_while_another_one_is_gathered);
+  check_run("a fork while another one passes", a_fork_while_another_one_passes);
+  check_run("a fork from inside a flush", a_fork_from_inside_a_flush);
+  check_run("a fork from inside a shutdown", a_fork_from_inside_a_shutdown);
+  check_run("a flush does not answer for what it sets off",
+            a_flush_does_not_answer_for_what_it_sets_off);
+  check_run("a hook fills the group again", a_hook_fills_the_group_again);
   return check_end();
 }
