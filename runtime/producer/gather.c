@@ -55,11 +55,12 @@ static void put_text(rmq_buf *key, rmq_slice text) {
   rmq_buf_bytes(key, text.ptr, text.len);
 }
 
-/* The key of a send's group: the topic, then its queue or all of its profile. */
+/* The key of a send's group: the topic, then its queue (without a profile it has one), or all of its
+ * profile. */
 static void write_key(const rmq_send *send, const rmq_profile *profile, rmq_buf *key) {
   rmq_buf_clear(key);
   put_text(key, rmq_topic_name(send->topic));
-  if (rmq_send_has_given_queue(send)) {
+  if (!profile || rmq_send_has_given_queue(send)) {
     rmq_buf_u32(key, (uint32_t)send->queue_id);
     rmq_buf_text(key, rmq_send_given_broker(send));
     return;
