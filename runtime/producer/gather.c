@@ -210,9 +210,12 @@ bool rmq_gather_take(rmq_send *send) {
     return false;
   }
   rmq_profile profile = profile_of(send);
-  rmq_group *group = group_for(send, &profile);
-  send->phase = RMQ_PHASE_PAUSE; /* hooks hear of what leaves, and may do anything */
-  while (is_open(group) && (!fits(group, send) || !is_same(&group->profile, &profile))) {
+  rmq_group *group;
+  /* Hooks hear of what leaves, and may do anything: what was the group may have come to rest, or be
+   * gone. */
+  send->phase = RMQ_PHASE_PAUSE;
+  while (is_open(group = group_for(send, &profile)) &&
+         (!fits(group, send) || !is_same(&group->profile, &profile))) {
     release(group);
     if (!producer->transport) return true;
   }
@@ -234,11 +237,14 @@ void rmq_gather_lose(rmq_send *send) {
 bool rmq_gather_pass(rmq_send *send) {
   rmq_producer *producer = send->producer;
   rmq_gathers *all = &producer->gathers;
-  if (rmq_link_alone(&all->open) || send->group) return true;
-  write_key(send, NULL, &all->key);
-  rmq_group *group = rmq_map_get(all->map, rmq_buf_slice(&all->key));
-  send->phase = RMQ_PHASE_PAUSE; /* as above */
-  while (producer->transport && group && is_open(group)) release(group);
+  if (send->group) return true;
+  while (producer->transport && !rmq_link_alone(&all->open)) {
+    write_key(send, NULL, &all->key);
+    rmq_group *group = rmq_map_get(all->map, rmq_buf_slice(&all->key));
+    if (!group || !is_open(group)) break;
+    send->phase = RMQ_PHASE_PAUSE; /* as above */
+    release(group);
+  }
   return producer->transport != NULL;
 }
 

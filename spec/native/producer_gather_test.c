@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "producer/hook.h"
 #include "producer_world.h"
 
 #define A "10.0.0.2:1"
@@ -622,6 +623,39 @@ static void groups_come_and_go(void) {
   finish();
 }
 
+/* ---- Hooks ---- */
+
+static int forbid(void *arg, const rmq_hook_attempt *attempt, rmq_failure *why) {
+  (void)arg, (void)attempt;
+  rmq_failure_set(why, RMQ_KIND_HOOK, 0, "nothing goes");
+  return RMQ_EINVAL;
+}
+
+/* A full batch leaves from inside the send of the next message, and is over before that one is taken in:
+ * its group has come to rest meanwhile. */
+static void a_batch_that_hooks_stop_at_once(void) {
+  static const rmq_hooks hooks = {.check_forbidden = forbid};
+  begin("a");
+  set_integer("batch_max_bytes", 10 * (22 + 52 + 1));
+  warm_up();
+  rmq_producer_set_hooks(producer, &hooks, NULL);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < 35; i++) CHECK_INT(send_as("y", "long", &world_options), 0);
+    for (int i = 0; i < 3; i++) CHECK_INT(send_as("y", "short", &world_options), 0);
+    world_count count = {0};
+    rmq_producer_flush(producer, 1000, world_count_done, &count);
+    world_settle();
+    CHECK_INT(count.dones, 1);
+  }
+  for (int i = 1; i < sent; i++) CHECK(ends[i].dones == 1 && ends[i].kind == RMQ_KIND_HOOK);
+  CHECK_INT(world_n_log, 1);
+  rmq_producer_set_hooks(producer, NULL, NULL);
+  send_one("y");
+  world_settle();
+  CHECK(!ends[sent - 1].failed && ends[sent - 1].dones == 1);
+  finish();
+}
+
 int main(void) {
   check_run("a lone message goes as it would", a_lone_message_goes_as_it_would);
   check_run("what one turn sends goes together", what_one_turn_sends_goes_together);
@@ -650,5 +684,6 @@ int main(void) {
   check_run("forked with gathered ones", forked_with_gathered_ones);
   check_run("forked while a batch completes", forked_while_a_batch_completes);
   check_run("groups come and go", groups_come_and_go);
+  check_run("a batch that hooks stop at once", a_batch_that_hooks_stop_at_once);
   return check_end();
 }
