@@ -378,14 +378,19 @@ describe("a transaction", function()
   end)
 
   it("is waited for by flush and shutdown", function()
+    local finish = false
     local task = rocketmq.spawn(function()
       return producer:send_in_transaction(message, function()
-        rocketmq.sleep(50)
+        while not finish do rocketmq.sleep(1) end
         return "commit"
       end)
     end)
     assert(wait(function() return producer:stats().transactions == 1 end, 5000))
     assert.is_nil((producer:flush(1)))
+    rocketmq.spawn(function()
+      rocketmq.sleep(20)
+      finish = true
+    end)
     assert.is_true(producer:shutdown(5000))
     assert.equal("commit", task:wait().transaction_state)
     decided(1)

@@ -146,8 +146,8 @@ END
 describe_broker() {
   local version=$1 folder=$2 namesrv_port=$3 port=$4
   describe_server "$folder" "$version" org.apache.rocketmq.broker.BrokerStartup \
-    "-Xms256m -Xmx384m -XX:MaxDirectMemorySize=128m" -c "$folder/server.conf"
-  # Delays are short and exact; what a broker does not know it does not read. Fast failure would refuse sends that waited 200 ms in the broker, as they do on a busy machine.
+    "-Xms256m -Xmx384m -XX:MaxDirectMemorySize=256m" -c "$folder/server.conf"
+  # Delays are short and exact, and transactions are asked about soon; what a broker does not know it does not read. Fast failure would refuse sends that waited 200 ms in the broker, as they do on a busy machine.
   cat >"$folder/server.conf" <<END
 brokerClusterName=C
 brokerName=${folder##*/}
@@ -170,6 +170,9 @@ traceTopicEnable=true
 messageDelayLevel=1s 2s 3s
 timerPrecisionMs=100
 recallMessageEnable=true
+transactionTimeOut=2000
+transactionCheckInterval=1500
+transactionOpBatchInterval=200
 enableLmq=true
 enableMultiDispatch=true
 END
