@@ -264,25 +264,35 @@ static void note_attempt_under_way(rmq_send *member) {
                   rmq_slice_text(text), us);
 }
 
-static void expire(rmq_send *member) {
+/* The last one takes the carrier with it: false when it has gone. */
+static bool expire(rmq_send *member) {
+  rmq_send *carrier = member->carrier;
+  bool goes_on = carrier->n_members > 1;
   inherit_failure(member);
   inherit_attempt(member);
-  if (member->carrier->phase == RMQ_PHASE_ATTEMPT) note_attempt_under_way(member);
+  if (carrier->phase == RMQ_PHASE_ATTEMPT) note_attempt_under_way(member);
   remove_member(member);
+  go_with_the_last(carrier);
   rmq_send_end_late(member);
+  return goes_on;
+}
+
+/* The carrier has the budget of the member that was the last when it left; that one ends with it. */
+static bool is_over(const rmq_send *member, rmq_mono now) {
+  return !rmq_mono_before(now, member->deadline) &&
+         rmq_mono_before(member->deadline, member->carrier->deadline);
 }
 
 void rmq_carrier_expired(rmq_timer *timer) {
   rmq_send *carrier = rmq_link_owner(timer, rmq_send, expiry);
   rmq_producer *producer = carrier->producer;
   rmq_mono now = rmq_send_now(carrier);
+  bool goes_on = true;
   rmq_producer_enter(producer);
-  /* The last one has the carrier's own budget, and ends with it. */
-  while (producer->transport && carrier->n_members > 1 &&
-         !rmq_mono_before(now, first_member(carrier)->deadline)) {
-    expire(first_member(carrier));
+  while (goes_on && is_over(first_member(carrier), now)) {
+    goes_on = expire(first_member(carrier)) && producer->transport;
   }
-  if (producer->transport) rmq_carrier_watch_budgets(carrier);
+  if (goes_on) rmq_carrier_watch_budgets(carrier);
   rmq_producer_leave(producer);
 }
 

@@ -385,6 +385,32 @@ static void a_hook_fills_the_group_again(void) {
   finish();
 }
 
+/* The budget of the carrier is that of its last member, which a hook stops. */
+static void who_is_left_has_its_own_budget(void) {
+  begin_gathering(send_more);
+  world_at(A)->always.mood = WORLD_MUTE;
+  rmq_producer_set_hooks(producer, &hooks, NULL);
+  plan.forbid = "z";
+  rmq_send_options options = world_options;
+  options.broker = rmq_slice_text("a");
+  options.timeout_ms = 100;
+  rmq_message message = {.topic = rmq_slice_text("T"), .wait = true};
+  static const char *const bodies[] = {"under way", "y", "z"};
+  int64_t began = 0;
+  for (int i = 1; i <= 3; i++) {
+    message.body = rmq_slice_text(bodies[i - 1]);
+    if (i == 2) began = world_now_us();
+    CHECK_INT(rmq_producer_send(producer, &message, &options, world_done, &gathered_ends[i]), 0);
+    world_run(4);
+  }
+  world_run(300);
+  CHECK_INT(gathered_ends[3].kind, RMQ_KIND_HOOK);
+  CHECK_INT(gathered_ends[2].dones, 1);
+  CHECK_INT(gathered_ends[2].kind, RMQ_KIND_TIMEOUT);
+  CHECK(gathered_ends[2].at_us - began >= 100000 && gathered_ends[2].at_us - began <= 101000);
+  finish();
+}
+
 int main(void) {
   check_run("once for each", once_for_each);
   check_run("who is forbidden leaves the others", who_is_forbidden_leaves_the_others);
@@ -402,5 +428,6 @@ int main(void) {
   check_run("a flush does not answer for what it sets off",
             a_flush_does_not_answer_for_what_it_sets_off);
   check_run("a hook fills the group again", a_hook_fills_the_group_again);
+  check_run("who is left has its own budget", who_is_left_has_its_own_budget);
   return check_end();
 }
