@@ -241,6 +241,7 @@ describe("auto_batch", function()
       assert.is_nil((tight:send_async { topic = "Orders", body = "x", keys = { "a b" } }))
     end
     assert.equal(0, tight:stats().gathered)
+    assert(tight:queues "Orders") -- what waits for a route is not gathered yet
     for _ = 1, 4 do assert(tight:send_async { topic = "Orders", body = "x" }) end
     assert.equal(4, tight:stats().gathered)
     assert.is_true(tight:flush())
