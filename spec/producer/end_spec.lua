@@ -17,6 +17,10 @@ describe("at the end", function()
     local message = { topic = "Orders", body = "x" }
     local producer = rocketmq.producer { group = "g", flush_timeout = 60 }
   ]]
+  -- For what is to be delivered, however busy the machine is.
+  local PATIENT = [[
+    producer = rocketmq.producer { group = "g", flush_timeout = 60000, timeout = 60000 }
+  ]]
 
   local function start(script)
     return child.start { "--namesrv=" .. mock.namesrv, "-e", HEAD .. script }
@@ -27,13 +31,13 @@ describe("at the end", function()
 
   it("of a script its async and oneway sends are delivered, and it takes its leave", function()
     mock:rule { code = SEND, delay = 20 }
-    local ended = run [[
+    local ended = run(PATIENT .. [[
       for i = 1, 200 do
         assert(producer:send_async(message, function(result) assert(result) end))
         assert(producer:send_async(message))
         assert(producer:send_oneway(message))
       end
-    ]]
+    ]])
     assert.equal("", ended.stderr)
     assert.equal(0, ended.code)
     assert.equal(600, mock:count())
@@ -88,10 +92,10 @@ describe("at the end", function()
 
   it("an error of the script is 1, and what is under way is still flushed", function()
     local rule = mock:rule { code = SEND, delay = 20 }
-    local ended = run [[
+    local ended = run(PATIENT .. [[
       for i = 1, 5 do assert(producer:send_async(message)) end
       error "the script's"
-    ]]
+    ]])
     assert.equal(1, ended.code)
     assert.matches("the script's", ended.stderr)
     assert.equal(5, mock:count())
@@ -109,13 +113,13 @@ describe("at the end", function()
   for signal, status in pairs { sigterm = 143, sigint = 130 } do
     it(signal .. " flushes and ends with " .. status, function()
       mock:rule { code = SEND, delay = 20 }
-      local running = start [[
+      local running = start(PATIENT .. [[
         rocketmq.spawn(function()
           for i = 1, 50 do assert(producer:send_async(message)) end
           print "sent"
         end)
         rocketmq.sleep(60000)
-      ]]
+      ]])
       assert(wait(function() return running.stdout == "sent\n" end, 10000))
       running:kill(signal)
       running:wait()
