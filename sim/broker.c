@@ -8,6 +8,7 @@
 #include "wire/batch.h"
 #include "wire/codes.h"
 #include "wire/properties.h"
+#include "wire/stored.h"
 
 static sim_random *chance_of(sim_broker *broker) { return &broker->cluster->world->random; }
 
@@ -54,19 +55,39 @@ static void write_to_nobody(const sim_broker *broker, rmq_buf *out, int32_t opaq
                rmq_slice_make(id, id_len));
 }
 
+/* What comes with a question: a half message, whole or not, and where it is; or a reply to nobody. */
+static void write_content(rmq_frame_writer *writer, bool damaged) {
+  static const char properties[] = "CORRELATION_ID\001nobody\002PGROUP\001sim_group\002";
+  rmq_stored_message message = {.topic = rmq_slice_text("T"),
+                                .body = rmq_slice_text("half"),
+                                .born_host = {.ip_len = 4},
+                                .store_host = {.ip_len = 4},
+                                .properties = rmq_slice_text(properties)};
+  rmq_buf stored = {0};
+  rmq_stored_put(&stored, &message);
+  rmq_slice body = rmq_buf_slice(&stored);
+  if (damaged) body.len /= 2;
+  rmq_frame_text(writer, rmq_slice_text("consumerGroup"), rmq_slice_text("nobody"));
+  rmq_frame_text(writer, rmq_slice_text("properties"), rmq_slice_text(properties));
+  rmq_frame_int(writer, rmq_slice_text("commitLogOffset"), 1);
+  rmq_frame_int(writer, rmq_slice_text("tranStateTableOffset"), 1);
+  rmq_frame_end(writer, body);
+  rmq_buf_free(&stored);
+}
+
 /* A request that the broker makes on its own account. */
 static void write_question(sim_broker *broker, rmq_buf *out) {
   static const int32_t codes[] = {RMQ_NOTIFY_CONSUMER_IDS_CHANGED, RMQ_CHECK_TRANSACTION_STATE,
-                                  RMQ_GET_CONSUMER_RUNNING_INFO, 9999};
+                                  RMQ_GET_CONSUMER_RUNNING_INFO, RMQ_PUSH_REPLY_MESSAGE_TO_CLIENT,
+                                  9999};
   rmq_frame_writer writer;
   rmq_command command = {.version = RMQ_VERSION};
-  command.code = codes[sim_random_between(chance_of(broker), 0, 3)];
+  command.code = codes[sim_random_between(chance_of(broker), 0, 4)];
   command.opaque = (int32_t)sim_random_between(chance_of(broker), 0, 100000);
   command.flag = sim_random_chance(chance_of(broker), 500000) ? RMQ_FLAG_ONEWAY : 0;
   rmq_frame_begin(&writer, out, broker->json ? RMQ_SERIALIZE_JSON : RMQ_SERIALIZE_ROCKETMQ,
                   &command);
-  rmq_frame_text(&writer, rmq_slice_text("consumerGroup"), rmq_slice_text("nobody"));
-  rmq_frame_end(&writer, rmq_slice_make(NULL, 0));
+  write_content(&writer, command.opaque % 4 == 0);
 }
 
 /* No frame, or a frame whose header is none. */
@@ -395,6 +416,11 @@ static bool on_frame(void *owner, sim_connection *connection, const rmq_header *
     case RMQ_UNREGISTER_CLIENT:
       connection->registered = false;
       answer_plain(broker, connection, header, RMQ_SUCCESS, "");
+      return true;
+    case RMQ_END_TRANSACTION:
+      if (!(header->flag & RMQ_FLAG_ONEWAY)) {
+        sim_break(broker->cluster->world, "a broker was asked for an answer to END_TRANSACTION");
+      }
       return true;
     default:
       sim_break(broker->cluster->world, "a broker was sent request code %d", (int)header->code);

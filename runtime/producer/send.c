@@ -63,7 +63,6 @@ void rmq_send_give_back(rmq_send *send) {
   if (send->topic && producer->routes) rmq_topic_release(send->topic);
   send->topic = NULL;
   send->hold = NULL;
-  send->reply = false;
   send->phase = RMQ_PHASE_ENDED;
   rmq_buf_clear(&send->properties);
   rmq_buf_trim(&send->properties, KEPT_PROPERTIES);

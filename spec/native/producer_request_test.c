@@ -195,6 +195,27 @@ static void a_dead_broker_is_not_waited_for_long(void) {
   finish();
 }
 
+/* One that refuses is tried for a greeting every five seconds, not for every request. */
+static void a_broker_that_is_down_is_tried_now_and_then(void) {
+  static const fake_rule c_refuses[] = {{.name = C, .status = FAKE_REFUSED}, {.name = NULL}};
+  begin();
+  fake_set_rules(world_fake, c_refuses);
+  ended ends[3];
+  memset(ends, 0, sizeof ends);
+  size_t opened[3];
+  for (int i = 0; i < 3; i++) {
+    ask(1000, &ends[i]);
+    world_run(500);
+    opened[i] = fake_opened(world_fake);
+    CHECK_INT(world_n_log, i + 1);
+    reply(A, property(i, "CORRELATION_ID"), "x");
+    if (i == 1) world_run(5000);
+  }
+  CHECK_INT(opened[1], opened[0]);
+  CHECK(opened[2] > opened[1]);
+  finish();
+}
+
 static void without_the_reply_topic_it_goes_on(void) {
   begin();
   world_topic_remove("K_REPLY_TOPIC");
@@ -405,6 +426,7 @@ int main(void) {
   check_run("a request and its reply", a_request_and_its_reply);
   check_run("every broker is greeted first", every_broker_is_greeted_first);
   check_run("a dead broker", a_dead_broker_is_not_waited_for_long);
+  check_run("a broker that is down", a_broker_that_is_down_is_tried_now_and_then);
   check_run("without the reply topic", without_the_reply_topic_it_goes_on);
   check_run("no reply comes", no_reply_comes);
   check_run("a send that fails", a_send_that_fails_ends_it);

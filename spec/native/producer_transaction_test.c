@@ -286,6 +286,21 @@ static void a_verdict_that_was_not_written_is_told_again(void) {
   finish();
 }
 
+/* A part of it may have arrived, and a second one could deliver the message twice. */
+static void a_verdict_that_was_written_in_part_is_not_told_again(void) {
+  begin("a");
+  told t;
+  send_half();
+  fake_last(world_fake)->write_room = 10;
+  CHECK_INT(decide(RMQ_TRANSACTION_COMMIT, "", &t), 0);
+  world_settle();
+  break_off();
+  world_run(4000);
+  CHECK(t.dones == 1 && t.failed && t.kind == RMQ_KIND_CLOSED);
+  CHECK_INT(n_verdicts, 0);
+  finish();
+}
+
 static void a_verdict_that_cannot_be_told_is_reported(void) {
   begin("a");
   told t;
@@ -444,6 +459,7 @@ int main(void) {
   check_run("a half message that fails leaves nothing", a_half_message_that_fails_leaves_nothing);
   check_run("an answer without a place", an_answer_without_a_place);
   check_run("told again", a_verdict_that_was_not_written_is_told_again);
+  check_run("written in part", a_verdict_that_was_written_in_part_is_not_told_again);
   check_run("cannot be told", a_verdict_that_cannot_be_told_is_reported);
   check_run("an unknown is no failure", an_unknown_that_cannot_be_told_is_no_failure);
   check_run("flush waits", flush_waits_for_transactions);
