@@ -25,7 +25,8 @@ describe("a mock's description", function()
     assert.matches("^127%.0%.0%.1:%d+;127%.0%.0%.1:%d+$", mock.namesrv)
     assert.equal("east", mock:broker("east").name)
     assert.equal(2, mock:broker("west", 2).id)
-    assert.has_error(function() mock:broker("west", 3) end, "mock: broker west has no id 3")
+    assert.has_error(function() mock:broker("west", 3) end,
+      "mock: broker west has no id 3; ids are numbers, and it has 0, 1, 2")
     assert.has_error(function() mock:broker("wset") end,
       "mock broker: unknown name 'wset', did you mean 'west'?")
   end)

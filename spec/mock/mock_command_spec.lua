@@ -1,6 +1,7 @@
 -- `rmqlua mock`: a mock, or a proxy, in a process of its own.
 local child = require "spec.support.child"
 local new_mock = require "rocketmq.mock"
+local raw_client = require "spec.support.raw_client"
 local rocketmq = require "rocketmq"
 
 describe("rmqlua mock", function()
@@ -85,6 +86,15 @@ describe("rmqlua mock", function()
       .. ": ECONNREFUSED", running.stderr)
   end)
 
+  it("prints nothing that a terminal would act on, whatever clients say", function()
+    local addr = start("--print")
+    local client = assert(raw_client.connect(addr))
+    assert(client:request { code = 105, ext = { topic = "a\27[2Jb\nc\127" } })
+    client:close()
+    require "rocketmq.mock.wait"(function() return running.stdout:find "\n" end, 5000)
+    assert.matches("%(105%)  a\\x1b%[2Jb\\x0ac\\x7f\n$", running.stdout)
+  end)
+
   it("prints its help", function()
     local ended = child.run { "mock", "--help" }
     assert.equal(0, ended.code)
@@ -102,6 +112,9 @@ describe("rmqlua mock", function()
       { "rule: unknown name 'clos', did you mean 'close'", "--rule", "clos=true" },
       { "%-%-rule:1: ", "--rule", "close=" },
       { "rule: says nothing to do", "--rule", "" },
+      { "^rmqlua: rule: says nothing to do", "--rule", "close=false" },
+      { "%-%-rule: 'tru' is no value; as a text it is in quotes: \"tru\"", "--rule", "close=tru" },
+      { "^rmqlua: %-%-spec: 'Orders' is no value", "--spec", "topics=Orders" },
       { "'proxy' excludes 'topics'", "--proxy", "a:1", "--spec", "topics={}" },
       { "'listen' must be an IPv4 address", "--listen", "here" },
       { "%-%-seed: 'x' is no number", "--seed", "x" },

@@ -49,10 +49,24 @@ local function describe(given)
   return description
 end
 
+-- Calls, and raises what that raises without the place in this file, which tells an operator nothing.
+local function call(fn, ...)
+  local ok, result = pcall(fn, ...)
+  if ok then return result end
+  error((native.error_text(result):gsub("^rocketmq/command/mock%.lua:%d+: ", "")), 0)
+end
+
 local function start(given)
-  local mock = new_mock(describe(given))
-  for _, text in ipairs(given.rule or {}) do mock:rule(read_table("--rule", text)) end
+  local mock = call(new_mock, describe(given))
+  for _, text in ipairs(given.rule or {}) do
+    call(mock.rule, mock, read_table("--rule", text))
+  end
   return mock
+end
+
+-- What a client says, with nothing in it that a terminal would act on.
+local function printable(text)
+  return (text:gsub("[%c\127-\255]", function(byte) return ("\\x%02x"):format(byte:byte()) end))
 end
 
 local function say(...)
@@ -63,7 +77,7 @@ local function print_requests(mock)
   function mock.world.noted(entry)
     io.stdout:write(("%10.3f  %-12s  #%-4d %-22s %s (%d)%s\n"):format(entry.time / 1000,
       entry.server.name, entry.connection, entry.peer, wire.request_name(entry.code), entry.code,
-      entry.topic and "  " .. entry.topic or ""))
+      entry.topic and "  " .. printable(entry.topic) or ""))
     io.stdout:flush()
   end
 end

@@ -9,7 +9,10 @@ return function(option, text)
   local whole = text:find "^%s*{" and text or "{" .. text .. "}"
   local chunk, err = loadstring("return " .. whole, "=" .. option)
   if not chunk then error(err, 0) end
-  local ok, value = pcall(setfenv(chunk, {}))
+  local nothing = setmetatable({}, { __index = function(_, name)
+    error(("%s: '%s' is no value; as a text it is in quotes: \"%s\""):format(option, name, name), 0)
+  end })
+  local ok, value = pcall(setfenv(chunk, nothing))
   if not ok then error(value, 0) end
   if type(value) ~= "table" then error(option .. ": is no table", 0) end
   return value

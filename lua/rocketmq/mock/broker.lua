@@ -20,7 +20,7 @@ local topic_fields = {
   { name = "queues", type = "integer", help = "read and write queues, default 4" },
   { name = "read_queues", type = "integer", help = "read queues, when they differ" },
   { name = "write_queues", type = "integer", help = "write queues, when they differ" },
-  { name = "perm", type = "integer", help = "2 write, 4 read, 6 both (default)" },
+  { name = "perm", type = "perm", help = "2 write, 4 read, 6 both (default)" },
 }
 
 ---@class rocketmq.mock.Broker one server of a broker: a master or a slave
@@ -84,7 +84,10 @@ function Broker:start() self.server:start() end
 
 ---Ends the connections; the port stays open.
 ---@param reset boolean? with an RST
-function Broker:disconnect(reset) self.server:disconnect(reset) end
+function Broker:disconnect(reset)
+  fields.argument("disconnect", "reset", "boolean|nil", reset)
+  self.server:disconnect(reset)
+end
 
 ---Goes to another port, as a broker that was started anew elsewhere: `addr` and `port` change, and routes
 ---name the new one at once. The old port refuses.
@@ -102,12 +105,15 @@ function Broker:join_routes() self.is_hidden = false end
 
 ---Writes bytes that nobody asked for to all connections.
 ---@param bytes string
-function Broker:write(bytes) self.server:write(bytes) end
+function Broker:write(bytes)
+  fields.argument("write", "bytes", "bytes", bytes)
+  self.server:write(bytes)
+end
 
 ---Sets what the whole broker permits: 6 all, 4 read-only, 2 write-only. Routes show it at once.
 ---@param value integer
 function Broker:set_perm(value)
-  if type(value) ~= "number" then error("set_perm: perm must be a number", 2) end
+  fields.argument("set_perm", "perm", "perm", value)
   self.group.perm = value
 end
 
@@ -115,8 +121,9 @@ end
 ---@param name string
 ---@param given table? `queues`, `read_queues`, `write_queues`, `perm`
 function Broker:set_topic(name, given)
+  fields.argument("set_topic", "name", "string", name)
   given = given or {}
-  local ok, why = pcall(fields.check, "topic '" .. tostring(name) .. "'", given, topic_fields)
+  local ok, why = pcall(fields.check, "topic '" .. name .. "'", given, topic_fields)
   if not ok then error(why, 2) end
   local old = self.group.topics[name] or { write = 4, read = 4, perm = perm.READ_WRITE }
   self.group.topics[name] = {
@@ -129,6 +136,7 @@ end
 ---Removes a topic from this broker.
 ---@param name string
 function Broker:remove_topic(name)
+  fields.argument("remove_topic", "name", "string", name)
   self.group.topics[name] = nil
 end
 

@@ -44,8 +44,7 @@ local function check(given)
   fields.check("request", given, request_fields)
   local code = rules.code("request", given.code, wire.request)
   if not code then error("request: needs a code", 0) end
-  local ext = {}
-  for name, value in pairs(given.ext or {}) do ext[name] = tostring(value) end
+  local ext = fields.ext("request ext", given.ext)
   return { code = code, ext = ext, body = given.body, remark = given.remark, oneway = given.oneway }
 end
 

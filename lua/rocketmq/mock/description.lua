@@ -55,7 +55,7 @@ local broker_fields = {
     help = "how many slaves it has, with ids from 1; default 0" },
   { name = "ids", type = "table",
     help = "which ids it has instead: { 1 } is a slave without master" },
-  { name = "perm", type = "integer", help = "2 write, 4 read, 6 both (default)" },
+  { name = "perm", type = "perm", help = "2 write, 4 read, 6 both (default)" },
   { name = "topics", type = "table",
     help = "topics that exist at this broker only, or differ there" },
 }
@@ -64,7 +64,7 @@ local topic_fields = {
   { name = "queues", type = "integer", help = "read and write queues; default 4" },
   { name = "read_queues", type = "integer", help = "read queues, when they differ" },
   { name = "write_queues", type = "integer", help = "write queues, when they differ" },
-  { name = "perm", type = "integer", help = "2 write, 4 read, 6 both (default)" },
+  { name = "perm", type = "perm", help = "2 write, 4 read, 6 both (default)" },
   { name = "brokers", type = "table", help = "names of the brokers that have it; default all" },
   { name = "order", type = "boolean|string",
     help = "an ordered topic: true, or its order configuration 'broker-a:4;broker-b:4'" },
@@ -83,12 +83,26 @@ end
 -- Each is a listening socket.
 local MOST_SERVERS = 1000
 
+local function check_number_of_servers(what, name, number)
+  if number <= MOST_SERVERS then return end
+  error(("%s: '%s' is %g; at most %d are possible"):format(what, name, number, MOST_SERVERS), 0)
+end
+
+-- Raises for a table with other keys than 1, 2, 3 ...
+local function check_list(what, name, list, of)
+  local count = 0
+  for _ in pairs(list) do count = count + 1 end
+  if count == #list then return end
+  error(("%s: '%s' must be a list%s"):format(what, name, of), 0)
+end
+
 -- A list of n empty tables, or a list as given.
 local function as_list(what, given)
-  if type(given) == "table" then return given end
-  if given > MOST_SERVERS then
-    error(("mock: '%s' is %g; at most %d are possible"):format(what, given, MOST_SERVERS), 0)
+  if type(given) == "table" then
+    check_list("mock", what, given, "")
+    return given
   end
+  check_number_of_servers("mock", what, given)
   local list = {}
   for index = 1, given do list[index] = {} end
   return list
@@ -103,6 +117,7 @@ local function read_topic(name, given)
   local what = "mock topic '" .. name .. "'"
   if type(given) ~= "table" then error(what .. ": must be a table or a number of queues", 0) end
   fields.check(what, given, topic_fields)
+  if given.brokers then check_list(what, "brokers", given.brokers, " of names") end
   return name, given
 end
 
@@ -115,19 +130,43 @@ local function read_topics(given)
   return topics
 end
 
+-- The ids of a broker's servers.
+local function read_ids(what, given)
+  if not given.ids then
+    check_number_of_servers(what, "slaves", given.slaves or 0)
+    local ids = { 0 }
+    for id = 1, given.slaves or 0 do ids[#ids + 1] = id end
+    return ids
+  end
+  if given.slaves then error(what .. ": 'ids' and 'slaves' exclude each other", 0) end
+  check_list(what, "ids", given.ids, " of numbers")
+  if #given.ids == 0 then error(what .. ": 'ids' is empty", 0) end
+  local seen = {}
+  for _, id in ipairs(given.ids) do
+    if not (type(id) == "number" and id >= 0 and id < 2 ^ 31 and id % 1 == 0) then
+      error(("%s: 'ids' must be whole numbers from 0, not %s"):format(what, fields.show(id)), 0)
+    end
+    if seen[id] then error(("%s: 'ids' has %d twice"):format(what, id), 0) end
+    seen[id] = true
+  end
+  return given.ids
+end
+
+-- Rules tell servers apart by their names.
+local function check_name(what, name)
+  if name ~= "broker" and not name:find "^namesrv" and not name:find("#", 1, true) then return end
+  error(("%s: 'name' cannot be '%s': rules call others so; no name is 'broker', begins with "
+    .. "'namesrv' or has a '#'"):format(what, name), 0)
+end
+
 local function read_broker(given, index, cluster)
   if type(given) == "string" then given = { name = given } end
   local what = "mock broker " .. index
   if type(given) ~= "table" then error(what .. ": must be a name or a table", 0) end
   fields.check(what, given, broker_fields)
-  local ids = given.ids
-  if not ids then
-    ids = { 0 }
-    for id = 1, given.slaves or 0 do ids[#ids + 1] = id end
-  end
-  if #ids == 0 then error(what .. ": 'ids' is empty", 0) end
-  return { name = given.name or broker_name(index), cluster = given.cluster or cluster, ids = ids,
-    perm = given.perm or 6, topics = read_topics(given.topics) }
+  if given.name then check_name(what, given.name) end
+  return { name = given.name or broker_name(index), cluster = given.cluster or cluster,
+    ids = read_ids(what, given), perm = given.perm or 6, topics = read_topics(given.topics) }
 end
 
 local function read_brokers(given, cluster)
@@ -205,9 +244,17 @@ end
 
 local MAX_PORT = 65535
 
+local function is_ipv4(host)
+  local octets = { host:match "^(%d+)%.(%d+)%.(%d+)%.(%d+)$" }
+  for _, octet in ipairs(octets) do
+    if tonumber(octet) > 255 then return false end
+  end
+  return #octets == 4
+end
+
 local function read_listen(given)
   local host, port = given:match "^([%d.]+):(%d+)$"
-  if not host or tonumber(port) > MAX_PORT then
+  if not host or tonumber(port) > MAX_PORT or not is_ipv4(host) then
     error(("mock: 'listen' must be an IPv4 address and a port, 127.0.0.1:9876, not '%s'"):format(
       given), 0)
   end
@@ -220,11 +267,15 @@ local function check_proxy(given)
       error(("mock: 'proxy' excludes '%s': the servers behind it decide that"):format(name), 0)
     end
   end
+  local found = false
   for addr in given.proxy:gmatch "[^;,%s]+" do
-    if not addr:match "^.+:%d+$" then
+    local port = tonumber(addr:match "^[^/]+:(%d+)$")
+    if not port or port == 0 or port > MAX_PORT then
       error(("mock: 'proxy': '%s' is not host:port"):format(addr), 0)
     end
+    found = true
   end
+  if not found then error("mock: 'proxy' names no address", 0) end
 end
 
 ---Reads a description. Raises, without a position, when it is wrong.

@@ -1,5 +1,6 @@
 --- What the rules do to answers and connections.
 local bit = require "bit"
+local fields = require "rocketmq.mock.fields"
 local wire = require "rocketmq.wire"
 
 local faults = {}
@@ -54,7 +55,7 @@ function faults.changed_answer(rule, usual)
   if not rule.answer then return usual end
   local ext = {}
   for name, value in pairs(usual and usual.code == 0 and usual.ext or {}) do ext[name] = value end
-  for name, value in pairs(rule.answer.ext or {}) do ext[name] = tostring(value) end
+  for name, value in pairs(rule.answer.ext or {}) do ext[name] = value end
   return { code = rule.answer.code, remark = rule.answer.remark, ext = next(ext) and ext or nil,
     body = rule.answer.body or usual and usual.code == 0 and usual.body or nil }
 end
@@ -105,7 +106,12 @@ end
 
 -- The bytes that a rule sends, or nil.
 local function spoken(rule, command)
-  if type(rule.raw) == "function" then return rule.raw(command) end
+  if type(rule.raw) == "function" then
+    local bytes = rule.raw(command)
+    if bytes == nil or type(bytes) == "string" then return bytes end
+    error("rule: the function 'raw' must give a string of bytes or nil, not " .. fields.show(bytes),
+      0)
+  end
   if rule.raw then return rule.raw end
   if rule.garbage then return random_bytes(rule.random, rule.garbage) end
   return speech[rule.speak]

@@ -15,6 +15,8 @@ local function is_whole(value, least)
   return type(value) == "number" and value >= least and value <= MOST and value % 1 == 0
 end
 
+local MOST_PERM = 7 -- inherit, write and read
+
 local tests = {
   count = function(value) return is_whole(value, 1) end,
   integer = function(value) return is_whole(value, 0) end,
@@ -24,6 +26,12 @@ local tests = {
   fraction = function(value) return type(value) == "number" and value >= 0 and value <= 1 end,
   boolean = function(value) return type(value) == "boolean" end,
   ["function"] = function(value) return type(value) == "function" end,
+  ["nil"] = function(value) return value == nil end,
+  perm = function(value) return is_whole(value, 0) and value <= MOST_PERM end,
+  -- Inf would never be over, and nothing is less than NaN.
+  milliseconds = function(value)
+    return type(value) == "number" and value >= 0 and value <= MOST
+  end,
   table = function(value) return type(value) == "table" end,
   times = function(value)
     if type(value) ~= "string" then return false end
@@ -36,7 +44,8 @@ local wanted = {
   count = "a whole number from 1 to 2147483647", integer = "a whole number from 0 to 2147483647",
   code = "a whole number of 32 bits", fraction = "a number from 0 to 1",
   string = "a text", bytes = "a string of bytes", boolean = "true or false", table = "a table",
-  ["function"] = "a function",
+  ["function"] = "a function", ["nil"] = "nil", perm = "a whole number from 0 to 7",
+  milliseconds = "a number from 0 to 2147483647",
   times = "times with a blank between them, as '1s 5s 10m 2h'",
 }
 
@@ -97,10 +106,21 @@ local function describe(kinds)
   return (kinds:gsub("[^|]+", wanted):gsub("|", " or "))
 end
 
+---A value for an error message.
+---@param value any
+---@return string
+function fields.show(value)
+  if type(value) == "string" then return "'" .. value .. "'" end
+  if type(value) == "number" or type(value) == "boolean" or value == nil then
+    return tostring(value)
+  end
+  return "a " .. type(value)
+end
+
 local function check_value(what, row, value)
   if not allowed(row.type, value) then
     error(("%s: '%s' must be %s, not %s"):format(what, row.name, describe(row.type),
-      type(value) == "string" and "'" .. value .. "'" or tostring(value)), 0)
+      fields.show(value)), 0)
   end
   if not row.choices or type(value) ~= "string" then return end
   for _, choice in ipairs(row.choices) do
@@ -115,6 +135,9 @@ end
 ---@param given table
 ---@param rows rocketmq.mock.Field[]
 function fields.check(what, given, rows)
+  if type(given) ~= "table" then
+    error(("%s: must be a table, not %s"):format(what, fields.show(given)), 0)
+  end
   local by_name, names = {}, {}
   for index, row in ipairs(rows) do by_name[row.name], names[index] = row, row.name end
   for name, value in pairs(given) do
@@ -122,6 +145,35 @@ function fields.check(what, given, rows)
     if not row then error(fields.unknown(what, name, names), 0) end
     check_value(what, row, value)
   end
+end
+
+---Raises, at the line that called the caller, unless an argument is of its type.
+---@param what string the method
+---@param name string the argument
+---@param kinds string as in `rocketmq.mock.Field`
+---@param value any
+function fields.argument(what, name, kinds, value)
+  if allowed(kinds, value) then return end
+  error(("%s: '%s' must be %s, not %s"):format(what, name, describe(kinds), fields.show(value)), 3)
+end
+
+---The ext fields that a user gave, as texts. Raises, without a position, for what cannot be one.
+---@param what string
+---@param given table<string, string|number|boolean>?
+---@return table<string, string>
+function fields.ext(what, given)
+  local ext = {}
+  for name, value in pairs(given or {}) do
+    if type(name) ~= "string" then
+      error(("%s: names must be texts, not %s"):format(what, fields.show(name)), 0)
+    end
+    if not allowed("bytes|boolean", value) and type(value) ~= "number" then
+      error(("%s '%s': must be a text, a number or a boolean, not %s"):format(what, name,
+        fields.show(value)), 0)
+    end
+    ext[name] = tostring(value)
+  end
+  return ext
 end
 
 ---Lets every method of a class say how it is called when it is called without its object.

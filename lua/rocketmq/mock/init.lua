@@ -22,6 +22,7 @@ local wait = require "rocketmq.mock.wait"
 local wire = require "rocketmq.wire"
 
 local DEFAULT_WAIT = 5000
+local MASTER = 0
 local RULE_SEEDS = 7919 -- between the seeds of one rule and the next
 
 ---@class rocketmq.Mock
@@ -158,6 +159,20 @@ local function new(given)
   return self
 end
 
+-- The keys of a table, sorted.
+local function names_of(map)
+  local names = {}
+  for name in pairs(map) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+-- Raises, without a position, for a broker that there is not. A proxy learns of them only by and by.
+local function check_broker(self, what, name)
+  if name == nil or self.brokers[name] or self.is_proxy then return end
+  error(fields.unknown(what, name, names_of(self.brokers)), 0)
+end
+
 ---A broker's server.
 ---@param name string
 ---@param id integer? 0 (default) for the master, else a slave's
@@ -165,15 +180,15 @@ end
 function Mock:broker(name, id)
   local servers = self.brokers[name]
   if not servers then
-    local known = {}
-    for other in pairs(self.brokers) do known[#known + 1] = other end
-    table.sort(known)
+    local known = names_of(self.brokers)
     error(self.is_proxy and #known == 0
       and "mock: no route has named a broker yet; a proxy knows those that its clients asked for"
       or fields.unknown("mock broker", name, known), 2)
   end
-  id = id or 0
-  return servers[id] or error(("mock: broker %s has no id %s"):format(name, tostring(id)), 2)
+  id = id or MASTER
+  return servers[id]
+    or error(("mock: broker %s has no id %s; ids are numbers, and it has %s"):format(name,
+      fields.show(id), table.concat(names_of(servers), ", ")), 2)
 end
 
 ---A name server.
@@ -181,7 +196,7 @@ end
 ---@return rocketmq.mock.NameServer
 function Mock:name_server(index)
   return self.name_servers[index or 1]
-    or error(("mock: there is no name server %s"):format(tostring(index)), 2)
+    or error(("mock: there is no name server %s"):format(fields.show(index)), 2)
 end
 
 ---Sets the order configuration of a topic, as name servers tell it.
@@ -226,6 +241,11 @@ end
 ---@param queue_id integer?
 ---@return rocketmq.mock.Message[]
 function Mock:messages(topic, broker, queue_id)
+  fields.argument("messages", "topic", "string|nil", topic)
+  fields.argument("messages", "broker", "string|nil", broker)
+  fields.argument("messages", "queue_id", "integer|nil", queue_id)
+  local ok, why = pcall(check_broker, self, "messages", broker)
+  if not ok then error(why, 2) end
   return self.world.journal:messages(topic, broker, queue_id)
 end
 
@@ -252,6 +272,7 @@ function Mock:requests(filter)
   local ok, code = pcall(function()
     fields.check("requests", filter, request_filter)
     rules.check_place("requests", filter.at, all_places(self))
+    check_broker(self, "requests", filter.broker)
     return rules.code("requests", filter.code, wire.request)
   end)
   if not ok then error(code, 2) end
@@ -291,18 +312,22 @@ end
 ---@return any value of the function, or the number of messages; nil when the time is over
 ---@return string? err
 function Mock:wait(wanted, timeout_ms)
+  timeout_ms = timeout_ms or DEFAULT_WAIT
+  fields.argument("wait", "timeout_ms", "milliseconds", timeout_ms)
   local ready
   if type(wanted) == "number" then
+    if not (wanted >= 0 and wanted < math.huge and wanted % 1 == 0) then
+      error(("wait: a number of messages must be a whole number from 0, not %s"):format(wanted), 2)
+    end
     ready = function() return self:count() >= wanted and self:count() end
   elseif type(wanted) == "function" then
     ready = function() return wanted(self) end
   else
     error("wait: needs a number of messages or a function, not " .. type(wanted), 2)
   end
-  timeout_ms = timeout_ms or DEFAULT_WAIT
   local value = wait(ready, timeout_ms)
   if value then return value end
-  return nil, ("mock: after %d ms still waiting; %d messages and %d requests have come"):format(
+  return nil, ("mock: after %g ms still waiting; %d messages and %d requests have come"):format(
     timeout_ms, self:count(), self.world.journal:request_count())
 end
 

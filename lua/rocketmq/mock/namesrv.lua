@@ -5,6 +5,7 @@ local fields = require "rocketmq.mock.fields"
 local parts = require "rocketmq.mock.parts"
 local perm = require "rocketmq.mock.perm"
 local Server = require "rocketmq.mock.server"
+local wire = require "rocketmq.wire"
 
 ---@class rocketmq.mock.NameServer
 ---@field name string "namesrv-1", ...
@@ -21,11 +22,17 @@ function NameServer:start() self.server:start() end
 
 ---Ends the connections; the port stays open.
 ---@param reset boolean? with an RST
-function NameServer:disconnect(reset) self.server:disconnect(reset) end
+function NameServer:disconnect(reset)
+  fields.argument("disconnect", "reset", "boolean|nil", reset)
+  self.server:disconnect(reset)
+end
 
 ---Writes bytes that nobody asked for to all connections.
 ---@param bytes string
-function NameServer:write(bytes) self.server:write(bytes) end
+function NameServer:write(bytes)
+  fields.argument("write", "bytes", "bytes", bytes)
+  self.server:write(bytes)
+end
 
 local function reversed(list)
   local back = {}
@@ -90,6 +97,10 @@ function NameServer:set_route(topic, route)
     error("set_route: a route must be a table, a body, false, a function or nil, not "
       .. tostring(route), 2)
   end
+  if type(route) == "table" then
+    local ok, why = pcall(wire.encode_route, route)
+    if not ok then error("set_route: no route: " .. why, 2) end
+  end
   self.overrides[topic] = route
 end
 
@@ -112,6 +123,10 @@ function NameServer:route(topic, connection)
   local other = self.overrides[topic]
   if type(other) == "function" then
     route = other(route)
+    if not route_types[type(route)] or type(route) == "function" or route == true then
+      error(("set_route: the function for topic '%s' gave %s; it must give a route, a body, "
+        .. "false or nil"):format(topic, fields.show(route)), 0)
+    end
   elseif other ~= nil then
     route = other
   end

@@ -118,11 +118,17 @@ end
 
 ---Ends the connections; the port stays open.
 ---@param reset boolean? with an RST
-function Proxy:disconnect(reset) self.server:disconnect(reset) end
+function Proxy:disconnect(reset)
+  fields.argument("disconnect", "reset", "boolean|nil", reset)
+  self.server:disconnect(reset)
+end
 
 ---Writes bytes that nobody asked for to all clients.
 ---@param bytes string
-function Proxy:write(bytes) self.server:write(bytes) end
+function Proxy:write(bytes)
+  fields.argument("write", "bytes", "bytes", bytes)
+  self.server:write(bytes)
+end
 
 fields.guard_methods("proxy", Proxy)
 

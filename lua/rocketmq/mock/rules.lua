@@ -75,6 +75,8 @@ local answer_fields = {
   { name = "body", type = "bytes", help = "the answer's body instead of the usual one" },
 }
 
+local MOST_GARBAGE, MOST_DUPLICATES = 67108864, 10000
+
 -- What is said instead of the usual answer: one of these.
 local INSTEAD = { "answer", "go_away", "silent", "raw", "garbage", "speak" }
 -- What becomes of the answer.
@@ -150,9 +152,10 @@ local function read_answer(given)
   if given.go_away then return { code = wire.response.GO_AWAY } end
   if not given.answer then return nil end
   fields.check("rule answer", given.answer, answer_fields)
-  local code = rules.code("answer", given.answer.code, wire.response)
+  local code = rules.code("rule answer", given.answer.code, wire.response)
   if not code then error("rule answer: needs a code", 0) end
-  return { code = code, remark = given.answer.remark, ext = given.answer.ext,
+  return { code = code, remark = given.answer.remark,
+    ext = fields.ext("rule answer ext", given.answer.ext),
     body = given.answer.body }
 end
 
@@ -167,6 +170,18 @@ local function exclude(given, name, others)
   local found = among(given, others)
   if given[name] and found[1] then
     error(("rule: '%s' and '%s' exclude each other"):format(name, found[1]), 0)
+  end
+end
+
+-- What a mistyped number would keep the process busy with, or fill its memory.
+local function check_amounts(given)
+  if given.garbage and given.garbage > MOST_GARBAGE then
+    error(("rule: 'garbage' is %d; at most %d bytes are possible"):format(given.garbage,
+      MOST_GARBAGE), 0)
+  end
+  if type(given.duplicate) == "number" and given.duplicate > MOST_DUPLICATES then
+    error(("rule: 'duplicate' is %d; at most %d are possible"):format(given.duplicate,
+      MOST_DUPLICATES), 0)
   end
 end
 
@@ -193,6 +208,16 @@ local function phase_of(given)
       unpack(ANSWERS_ONLY) } do
       if given[name] ~= nil then
         error(("rule: '%s' is about requests, and 'on' says connect"):format(name), 0)
+      end
+    end
+    if #among(given, { "raw", "garbage", "speak" }) == 0 then
+      if not given.deaf and #among(given, ENDS) == 0 then
+        error("rule: 'on' says connect; give it raw, garbage, speak, close, reset, half_close or "
+          .. "deaf", 0)
+      end
+      if #among(given, CHANGES) > 0 then
+        error(("rule: '%s' needs raw, garbage or speak when 'on' says connect"):format(
+          among(given, CHANGES)[1]), 0)
       end
     end
     return "connect"
@@ -242,6 +267,7 @@ function rules.new(given, places, random)
   if type(given) ~= "table" then error("rule: must be a table, not " .. type(given), 0) end
   fields.check("rule", given, rules.fields)
   check_action(given)
+  check_amounts(given)
   rules.check_place("rule", given.at, places)
   local answer = read_answer(given)
   return setmetatable({

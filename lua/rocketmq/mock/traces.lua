@@ -1,4 +1,6 @@
 --- The records of message trace, as they stand in the messages of a trace topic.
+local fields = require "rocketmq.mock.fields"
+
 local FIELD, RECORD = "\1", "\2"
 local TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
@@ -70,6 +72,7 @@ local methods = {}
 ---@param topic string? the trace topic; default RMQ_SYS_TRACE_TOPIC
 ---@return rocketmq.mock.Trace[]
 function methods:traces(topic)
+  fields.argument("traces", "topic", "string|nil", topic)
   local records = {}
   for _, message in ipairs(self:messages(topic or TOPIC)) do
     for text in message.body:gmatch("[^" .. RECORD .. "]+") do

@@ -207,6 +207,7 @@ end
 local filter_fields = {
   { name = "topic", type = "string", help = "the topic of its message" },
   { name = "state", type = "string",
+    choices = { "prepared", "committed", "rolled back", "given up" },
     help = "'prepared', 'committed', 'rolled back' or 'given up'" },
   { name = "group", type = "string", help = "the producer group" },
   { name = "msg_id", type = "string", help = "its message's id" },
