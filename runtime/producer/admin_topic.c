@@ -25,8 +25,8 @@ typedef struct creation {
   rmq_buf attributes; /* as RocketMQ spells them: +name=value,+name=value */
   char **keys;        /* topics whose routes name the brokers */
   size_t n_keys, next_key;
-  bool
-      by_broker; /* the keys are the brokers' names, and each one's route is for that broker only */
+  bool by_cluster; /* the key is a cluster's name */
+  bool by_broker;  /* the keys are brokers' names, and each one's route is for that broker only */
   rmq_admin_targets targets;
   int64_t look_ms;
   rmq_created_done *done;
@@ -193,6 +193,10 @@ static void no_route(creation *c, const char *key, rmq_route_result result, rmq_
     rmq_buf_printf(&failure->message,
                    "no name server knows a broker \"%s\" with a master; look at its brokerName",
                    key);
+  } else if (c->by_cluster) {
+    rmq_buf_printf(
+        &failure->message,
+        "no name server knows a cluster \"%s\" with a master; look at its brokerClusterName", key);
   } else {
     rmq_buf_printf(&failure->message,
                    "no broker with a master has the topic \"%s\"; name the brokers, with cluster = "
@@ -221,7 +225,8 @@ static void add_key(creation *c, rmq_slice key) {
 }
 
 static void choose_keys(creation *c, const rmq_new_topic *topic) {
-  if (topic->cluster.len > 0) {
+  c->by_cluster = topic->cluster.len > 0;
+  if (c->by_cluster) {
     add_key(c, topic->cluster);
   } else if (topic->n_brokers == 0) {
     add_key(c, c->admin.producer->create_topic_key);

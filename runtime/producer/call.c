@@ -204,10 +204,15 @@ static void route_came(rmq_route_waiter *waiter, rmq_route_result result, rmq_sl
   rmq_failure failure;
   rmq_failure_init(&failure);
   rmq_failure_set(&failure, result == RMQ_ROUTE_TIMEOUT ? RMQ_KIND_TIMEOUT : RMQ_KIND_ROUTE, 10003,
-                  "No broker \"%.*s\" with a master is in the route of topic \"%.*s\". ",
+                  "No broker \"%.*s\" with a master is in the route of topic \"%.*s\"",
                   (int)c->options.broker.len, c->options.broker.ptr, (int)c->options.topic.len,
                   c->options.topic.ptr);
-  if (!found) rmq_buf_bytes(&failure.message, explanation.ptr, explanation.len);
+  if (found) {
+    rmq_buf_text(&failure.message, "; look at the name of the broker");
+  } else {
+    rmq_buf_text(&failure.message, ". ");
+    rmq_buf_bytes(&failure.message, explanation.ptr, explanation.len);
+  }
   fail(c, &failure, &(rmq_call_end){.header = NULL});
 }
 

@@ -200,9 +200,11 @@ static size_t count_commas(rmq_slice text) {
   return n;
 }
 
-bool rmq_carrier_fits(const rmq_send *carrier, const rmq_send_reply *reply) {
+const char *rmq_carrier_misses(const rmq_send *carrier, const rmq_send_reply *reply) {
   size_t n = count_commas(reply->msg_id) + 1;
-  return n == 1 || n == carrier->n_encoded;
+  if (n != 1 && n != carrier->n_encoded) return "msgId for each message";
+  int64_t others = (int64_t)carrier->n_encoded - 1;
+  return reply->queue_offset <= INT64_MAX - others ? NULL : "queueOffset";
 }
 
 /* Walks the replies of a batch's messages, from one place to a later one. */

@@ -32,9 +32,10 @@ void rmq_carrier_lose(rmq_send *member);
 void rmq_carrier_encode(rmq_send *carrier, rmq_buf *out, int32_t opaque, int32_t flag,
                         const rmq_send_header *header);
 
-/* True when a reply tells each member of the last attempt where it is stored: by as many offset ids
- * as there are members, or by one for all (a topic whose queues store whole batches). */
-bool rmq_carrier_fits(const rmq_send *carrier, const rmq_send_reply *reply);
+/* What a reply lacks to tell each member of the last attempt where it is stored; NULL for nothing. It has
+ * as many offset ids as there are members, or one for all (a topic whose queues store whole batches),
+ * and the offset of the first member, which the others follow. */
+const char *rmq_carrier_misses(const rmq_send *carrier, const rmq_send_reply *reply);
 
 /* Puts a result aside for each member, as rmq_send_keep does. */
 void rmq_carrier_keep(rmq_send *carrier, rmq_send_status status, const rmq_send_reply *reply);

@@ -80,6 +80,7 @@ static int put_text(const rmq_message *message, const char *field, const char *p
 /* ---- Light queues ---- */
 
 static const char lmq_prefix[] = "%LMQ%";
+static const char light_queues[] = "INNER_MULTI_DISPATCH";
 enum { LMQ_PREFIX_LEN = sizeof lmq_prefix - 1, LMQ_NAME_MAX = 255 };
 
 static bool has_prefix(rmq_slice name) {
@@ -117,9 +118,8 @@ static int check_light_queue(rmq_slice name, size_t i, rmq_failure *why) {
 }
 
 static int put_light_queues(const rmq_message *message, rmq_buf *out, rmq_failure *why) {
-  static const char property[] = "INNER_MULTI_DISPATCH";
-  if (has_property(message, property)) return refuse_both("lmq", property, why);
-  rmq_buf_text(out, property);
+  if (has_property(message, light_queues)) return refuse_both("lmq", light_queues, why);
+  rmq_buf_text(out, light_queues);
   for (size_t i = 0; i < message->n_lmq; i++) {
     rmq_slice name = message->lmq[i];
     if (check_light_queue(name, i, why) < 0) return RMQ_EINVAL;
@@ -183,12 +183,16 @@ int rmq_message_retry_counts(const rmq_message *message, int32_t *reconsumed, in
   return 0;
 }
 
+bool rmq_message_is_for_light_queues(const rmq_message *message) {
+  return message->n_lmq > 0 || has_property(message, light_queues);
+}
+
 /* ---- Batches ---- */
 
 const char *rmq_message_own_kind(const rmq_message *message) {
   static const char *const properties[] = {"TRAN_MSG", "PGROUP", "CORRELATION_ID", "MSG_TYPE"};
   if (message->delay_kind != RMQ_DELAY_NONE) return "it has a delay";
-  if (message->n_lmq > 0) return "it is for light queues";
+  if (rmq_message_is_for_light_queues(message)) return "it is for light queues";
   if (goes_to_retry_topic(message)) return "it goes to a %RETRY% topic";
   for (size_t i = 0; i < message->n_system; i++) {
     for (size_t k = 0; k < sizeof properties / sizeof properties[0]; k++) {

@@ -35,6 +35,9 @@ bool rmq_message_is_retry_count(const rmq_message *message, rmq_slice name);
 int rmq_message_retry_counts(const rmq_message *message, int32_t *reconsumed, int32_t *max,
                              rmq_failure *why);
 
+/* True for a message with light queues, in `lmq` or in the property that a user may set instead. */
+bool rmq_message_is_for_light_queues(const rmq_message *message);
+
 /* What makes a message one of a kind of its own, as a sentence about "it"; NULL for all others. Brokers
  * do not look for such things in a batch: the message would be delivered at once, or not belong to its
  * transaction, without a word. */

@@ -200,12 +200,10 @@ static void stored(rmq_send *send, rmq_send_status status, const rmq_header *hea
   if (send->timer_message && header->version < RMQ_VERSION_5_0_0) warn_of_old_broker(send);
   rmq_send_reply reply;
   const char *missing = NULL;
-  if (rmq_send_reply_decode(header, &reply, &missing) < 0) {
+  bool readable = rmq_send_reply_decode(header, &reply, &missing) == 0;
+  if (readable && send->carries) missing = rmq_carrier_misses(send, &reply);
+  if (!readable || missing) {
     unreadable(send, missing);
-    return;
-  }
-  if (send->carries && !rmq_carrier_fits(send, &reply)) {
-    unreadable(send, "msgId for each message");
     return;
   }
   if (!wants_better(send, status)) {

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "producer/check.h"
 #include "producer/core.h"
+#include "producer/message_fields.h"
 #include "producer/settle.h"
 #include "wire/codes.h"
 
@@ -79,6 +80,11 @@ static int check_kind(rmq_producer *producer, const rmq_message *message,
     return refuse(producer,
                   "the message of a transaction cannot be delayed: brokers deliver it when it is "
                   "committed; leave out delay_level, delay_ms, delay_seconds and deliver_at");
+  }
+  if (rmq_message_is_for_light_queues(message)) {
+    return refuse(producer,
+                  "the message of a transaction cannot have light queues: brokers show it in them "
+                  "before it is committed; leave out lmq");
   }
   return 0;
 }

@@ -42,6 +42,10 @@ describe("a producer", function()
       assert.equal("route", err.kind)
       assert.matches('topic "New" was not made: no broker with a master has the topic "TBW102"; '
         .. 'name the brokers, with cluster = "..." or brokers = {...}', err.message, 1, true)
+      ok, err = producer:create_topic { topic = "New", queues = 3, cluster = "D" }
+      assert.is_nil(ok)
+      assert.matches('topic "New" was not made: no name server knows a cluster "D" with a master; '
+        .. 'look at its brokerClusterName', err.message, 1, true)
       assert.is_true(producer:create_topic { topic = "New", queues = 3, cluster = "C" })
       assert.same({ ["broker-a"] = 3, ["broker-b"] = 3 }, counts "New")
       assert.is_true(producer:create_topic { topic = "B", queues = 1, brokers = { "broker-b" } })

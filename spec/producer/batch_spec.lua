@@ -113,6 +113,20 @@ describe("send_batch", function()
       tostring(err))
   end)
 
+  it("does not believe an offset behind which there is no room for the others", function()
+    local function answer(offset)
+      return { code = 0, ext = { msgId = "A,B,C", queueId = "1", queueOffset = offset } }
+    end
+    c.mock:rule { code = BATCH, times = 1, answer = answer "9223372036854775805" }
+    c.mock:rule { code = BATCH, answer = answer "9223372036854775806" }
+    local results = assert(producer:send_batch(messages_of(3)))
+    assert.equal("9223372036854775807LL", tostring(results[3].queue_offset))
+    local _, err = producer:send_batch(messages_of(3))
+    assert.equal("closed", err.failed[3].kind)
+    assert.is_true(err.failed[3].maybe_stored)
+    assert.matches("no proper queueOffset", err.failed[3].message)
+  end)
+
   it("is tried again on the other broker, with the same ids", function()
     c.mock:rule { code = BATCH, times = 1, answer = { code = 2 } }
     local results = assert(producer:send_batch(messages_of(3)))

@@ -186,6 +186,18 @@ describe("a transaction", function()
     assert.equal(0, #mock:requests { code = "SEND_MESSAGE_V2" })
   end)
 
+  it("has no light queues, where brokers would show it before it is committed", function()
+    for _, light in ipairs { { lmq = "phone" },
+      { properties = { INNER_MULTI_DISPATCH = "%LMQ%phone" } } } do
+      light.topic, light.body = "Orders", "x"
+      local result, err = producer:send_in_transaction(light, function() return "rollback" end)
+      assert.is_nil(result)
+      assert.equal("message", err.kind)
+      assert.matches("light queues", err.message)
+    end
+    assert.equal(0, #mock:requests { code = "SEND_MESSAGE_V2" })
+  end)
+
   it("goes where its options say", function()
     local result = assert(producer:send_in_transaction(message, function() return "commit" end, nil,
       { queue = { broker = "broker-a", id = 2 } }))
