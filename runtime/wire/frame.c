@@ -19,6 +19,15 @@ static bool begins_with(rmq_slice bytes, const char *text) {
   return len > 0 && memcmp(bytes.ptr, text, len) == 0;
 }
 
+static bool is_http_request(rmq_slice bytes) {
+  static const char *const methods[] = {"GET ",     "HEAD ",   "POST ",   "PUT ",
+                                        "OPTIONS ", "DELETE ", "CONNECT "};
+  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+    if (begins_with(bytes, methods[i])) return true;
+  }
+  return false;
+}
+
 /* Why a frame cannot begin with a length over the limit: most often something else is spoken there.
  * All that is compared here has a first byte which no frame has. */
 static int refuse_length(rmq_slice bytes, const char **why) {
@@ -30,6 +39,10 @@ static int refuse_length(rmq_slice bytes, const char **why) {
   }
   if (begins_with(bytes, "PRI * HTTP/2")) {
     *why = http2;
+    return RMQ_EPROTO;
+  }
+  if (is_http_request(bytes)) {
+    *why = "the other side asks in HTTP (is it meant for a dashboard, or for another port?)";
     return RMQ_EPROTO;
   }
   if (begins_with(bytes, "\x15\x03") || begins_with(bytes, "\x16\x03")) {

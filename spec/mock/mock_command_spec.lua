@@ -95,6 +95,19 @@ describe("rmqlua mock", function()
     assert.matches("%(105%)  a\\x1b%[2Jb\\x0ac\\x7f\n$", running.stdout)
   end)
 
+  it("prints what came that was no request, and goes on", function()
+    local addr = start("--print")
+    local client = assert(raw_client.connect(addr))
+    client.socket:write "GET / HTTP/1.1\r\n\r\n"
+    require "rocketmq.mock.wait"(function() return running.stdout:find "\n" end, 5000)
+    assert.matches("^ +%d+%.%d%d%d  namesrv%-1 +#1 +127%.0%.0%.1:%d+ +no request: the other "
+      .. "side asks in HTTP", running.stdout)
+    client:close()
+    with_producer(addr, function(producer)
+      assert(producer:send { topic = "Orders", body = "b" })
+    end)
+  end)
+
   it("prints its help", function()
     local ended = child.run { "mock", "--help" }
     assert.equal(0, ended.code)

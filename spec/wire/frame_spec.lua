@@ -110,6 +110,9 @@ describe("bytes that are no frame", function()
   it("are told apart by what is spoken there", function()
     refused("HTTP/1.1 400 Bad Request\r\n", "speaks HTTP")
     refused("HTTP", "speaks HTTP")
+    for _, method in ipairs { "GET", "HEAD", "POST", "PUT", "OPTIONS", "DELETE", "CONNECT" } do
+      refused(method .. " / HTTP/1.1\r\n", "the other side asks in HTTP")
+    end
     refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2")
     refused(hex.decode "000012 04 00 00000000 0003 00000080", "gRPC port")
     refused(hex.decode "000000 04 00 00000000", "gRPC port")

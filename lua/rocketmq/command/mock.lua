@@ -23,7 +23,7 @@ local rows = {
     "what goes wrong: 'at=\"broker-a\", code=\"SEND_MESSAGE_V2\", probability=0.1,",
     "close=true'; may be repeated. docs/testing.md lists all that a rule may say" } },
   { name = "--seed", value = "NUMBER", help = { "makes what happens by chance repeatable" } },
-  { name = "--print", help = { "print a line for each request" } },
+  { name = "--print", help = { "print a line for each request, and for what was none" } },
   { name = "--help", help = { "print this help" } },
 }
 
@@ -73,12 +73,21 @@ local function say(...)
   io.stderr:write("mock: ", string.format(...), "\n")
 end
 
+local function print_line(seconds, server, connection, peer, what)
+  io.stdout:write(("%10.3f  %-12s  #%-4d %-22s %s\n"):format(seconds, server, connection, peer,
+    what))
+  io.stdout:flush()
+end
+
 local function print_requests(mock)
   function mock.world.noted(entry)
-    io.stdout:write(("%10.3f  %-12s  #%-4d %-22s %s (%d)%s\n"):format(entry.time / 1000,
-      entry.server.name, entry.connection, entry.peer, wire.request_name(entry.code), entry.code,
-      entry.topic and "  " .. printable(entry.topic) or ""))
-    io.stdout:flush()
+    print_line(entry.time / 1000, entry.server.name, entry.connection, entry.peer,
+      ("%s (%d)%s"):format(wire.request_name(entry.code), entry.code,
+        entry.topic and "  " .. printable(entry.topic) or ""))
+  end
+  function mock.world.refused(server, connection, why)
+    print_line(mock.world.now() / 1000, server, connection.number, connection.peer,
+      "no request: " .. why)
   end
 end
 

@@ -59,6 +59,7 @@ local function new_world(plan)
     host = plan.host, -- on which all servers listen
     port = plan.port, -- of the first name server, 0: any
     noted = function() end, -- told the journal's entry of each request
+    refused = function() end, -- told a server's name, a connection and why what it brought is no request
     trouble = function() end, -- told a proxy's name and why it cannot pass on
     appeared = function() end, -- told each broker's proxy when it is made
     random = new_random(plan.seed),

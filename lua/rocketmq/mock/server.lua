@@ -156,7 +156,10 @@ function Server:accept()
     begun = function(from, bytes, size, is_new) return self:begun(from, bytes, size, is_new) end,
     settled = self.settled,
     drained = self.drained,
-    bad = function(from, why) self.world.journal:bad(self.name, from.number, why) end,
+    bad = function(from, why)
+      self.world.journal:bad(self.name, from.number, why)
+      self.world.refused(self.name, from, why)
+    end,
     closed = function(from)
       self.connections[from] = nil
       self:give_up(from)
