@@ -33,7 +33,12 @@ local Admin = {}
 ---@param topic rocketmq.NewTopic
 ---@return true? ok
 ---@return rocketmq.Error? err with one try for each broker that did not make it; the others did
-function Admin:create_topic(topic) return take(native.create_topic(self.handle, topic)) end
+function Admin:create_topic(topic, ...)
+  if select("#", ...) > 0 then
+    error("create_topic takes one table; timeout and all else stands in it", 2)
+  end
+  return take(native.create_topic(self.handle, topic))
+end
 
 --- The offset that the next message of a queue will get.
 ---@param queue rocketmq.Queue|{topic: string, broker: string, id: integer}

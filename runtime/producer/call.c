@@ -191,6 +191,12 @@ static bool find_master(call *c) {
   return master != NULL;
 }
 
+/* Of a name that may come out of somebody else's recall handle, and be of any length. */
+static int shown(rmq_slice name) {
+  enum { SHOWN = 255 };
+  return (int)(name.len < SHOWN ? name.len : SHOWN);
+}
+
 static void route_came(rmq_route_waiter *waiter, rmq_route_result result, rmq_slice explanation) {
   call *c = rmq_link_owner(waiter, call, waiter);
   rmq_topic_release(c->topic);
@@ -205,8 +211,9 @@ static void route_came(rmq_route_waiter *waiter, rmq_route_result result, rmq_sl
   rmq_failure_init(&failure);
   rmq_failure_set(&failure, result == RMQ_ROUTE_TIMEOUT ? RMQ_KIND_TIMEOUT : RMQ_KIND_ROUTE, 10003,
                   "No broker \"%.*s\" with a master is in the route of topic \"%.*s\"",
-                  (int)c->options.broker.len, c->options.broker.ptr, (int)c->options.topic.len,
+                  shown(c->options.broker), c->options.broker.ptr, shown(c->options.topic),
                   c->options.topic.ptr);
+  rmq_buf_plain(&failure.message, 0);
   if (found) {
     rmq_buf_text(&failure.message, "; look at the name of the broker");
   } else {

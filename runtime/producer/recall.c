@@ -42,6 +42,7 @@ static void called(void *arg, const rmq_call_end *end) {
   bool success = !end->failure;
   rmq_slice msg_id = {NULL, 0};
   if (success) msg_id = rmq_header_field(end->header, "msgId");
+  if (success && msg_id.len == 0) msg_id = rmq_slice_text(asked->msg_id);
   rmq_trace_recall(asked->producer, rmq_slice_text(asked->topic), rmq_slice_text(asked->msg_id),
                    success);
   asked->done(asked->arg, end->failure, msg_id);

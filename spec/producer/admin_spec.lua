@@ -132,6 +132,8 @@ describe("a producer", function()
       raises({ topic = "New", order = 1 }, "order must be true or false")
       raises({ topic = "New", cluster = "C", brokers = { "b" } }, "exclude each other")
       raises("New", "the new topic must be a table, not string")
+      assert.error_matches(function() producer:create_topic({ topic = "New" }, { timeout = 5 }) end,
+        "create_topic takes one table; timeout and all else stands in it", nil, true)
     end)
   end)
 

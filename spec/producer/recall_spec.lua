@@ -55,6 +55,13 @@ describe("recall", function()
     assert.equal(result.msg_id, other:recall("Orders", result.recall_handle))
   end)
 
+  it("gives the id that the handle has when the broker says none", function()
+    start()
+    local result = send()
+    c.mock:rule { code = "RECALL_MESSAGE", answer = { code = 0, ext = { msgId = "" } } }
+    assert.equal(result.msg_id, c.producer:recall("Orders", result.recall_handle))
+  end)
+
   it("may be done again", function()
     start()
     local result = send()
