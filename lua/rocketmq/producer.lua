@@ -301,8 +301,8 @@ end
 
 --- Besides those of a send.
 ---@class rocketmq.BatchOptions: rocketmq.SendOptions
----@field split? boolean send several batches, in order, when one would be longer than
---- `max_message_size`; default true. With false nothing is sent then.
+---@field split? boolean send several batches, none of which waits for another, when one would be
+--- longer than `max_message_size`; default true. With false nothing is sent then.
 
 --- Sends messages of one topic in one request, to one queue, and waits until a broker has stored
 --- them. Each has its own id, result and error.
