@@ -589,10 +589,11 @@ end
 -- Runs as a task, for each callback.
 local function call_back(callback, ok, pending) return callback(take(ok, pending)) end
 
--- C reads settings that are texts, numbers and booleans; a selector may be a function.
+-- C reads settings that are texts, numbers and booleans; a selector may be a function. Whatever else
+-- it is, who reads selectors says what is wrong with it.
 local function without_function(settings)
   local selector = settings.selector
-  if type(selector) ~= "function" and type(selector) ~= "table" then return settings end
+  if selector == nil or type(selector) == "string" then return settings end
   local copy = {}
   for name, value in pairs(settings) do copy[name] = value end
   copy.selector = nil

@@ -352,10 +352,12 @@ static void take_ext(lua_State *L, handling *h) {
   note_error(h, lua_tostring(L, -1));
 }
 
-/* What the function whose turn it was has left in its ctx. */
+/* What the function whose turn it was has left in its ctx. What is not sent is not shown to `after`. */
 static void take_what_is_left(lua_State *L, handling *h) {
   if (h->event->function == RMQ_HOOK_BEFORE) {
-    if (h->status == 0 && h->event->state->message) take_message(L, h);
+    if (!h->event->state->message) return;
+    if (h->status == 0) take_message(L, h);
+    if (h->status < 0) rmq_lua_hook_forget_message(L, h->all, h->event->state);
   } else if (h->event->function == RMQ_HOOK_BEFORE_REQUEST) {
     take_ext(L, h);
   }
@@ -501,6 +503,7 @@ static int before(void *arg, rmq_hook_attempt *attempt, rmq_failure *why) {
   run(&h);
   *attempt->state = event.state;
   if (event.state) all->held++;
+  if (all->set != h.set) update_table(all); /* the attempt's `after` comes whatever was removed */
   let_go(all, h.set);
   return h.status;
 }

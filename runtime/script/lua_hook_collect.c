@@ -155,12 +155,24 @@ static int read_key_list(reading *r) {
   return 0;
 }
 
+/* Puts what is on top of the stack into a field: later hooks see a table there, however this one has
+ * written it. */
+static void put(const reading *r, const char *name) {
+  lua_pushstring(r->L, name);
+  lua_insert(r->L, -2);
+  lua_rawset(r->L, r->message);
+}
+
 static int read_keys(reading *r) {
   switch (push(r, "keys")) {
     case LUA_TNIL:
+      lua_newtable(r->L);
+      put(r, "keys");
       return 0;
     case LUA_TSTRING:
-      add_key(r, text_at(r->L, -1));
+      add_key(r, text_at(r->L, -1)); /* it stays on the stack */
+      rmq_lua_hook_push_keys(r->L, text_at(r->L, -1));
+      put(r, "keys");
       return 0;
     case LUA_TTABLE:
       return read_key_list(r);
@@ -172,7 +184,11 @@ static int read_keys(reading *r) {
 static int read_properties(reading *r) {
   lua_State *L = r->L;
   int type = push(r, "properties");
-  if (type == LUA_TNIL) return 0;
+  if (type == LUA_TNIL) {
+    lua_newtable(r->L);
+    put(r, "properties");
+    return 0;
+  }
   if (type != LUA_TTABLE) return wrong_type(r, "properties", "a table of strings");
   int table = lua_gettop(L);
   lua_pushnil(L);

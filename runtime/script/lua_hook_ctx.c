@@ -269,8 +269,21 @@ static int ctx_newindex(lua_State *L) {
 
 /* --- The fields of ctx.message --- */
 
-static void push_keys(lua_State *L, rmq_slice properties) {
-  rmq_slice keys = rmq_properties_find(properties, "KEYS");
+void rmq_lua_hook_forget_message(lua_State *L, const rmq_lua_hooks *all,
+                                 rmq_lua_hook_state *state) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, all->slots);
+  lua_pushboolean(L, false);
+  lua_rawseti(L, -2, state->slot + 1);
+  lua_rawgeti(L, -1, state->slot);
+  lua_pushliteral(L, "message");
+  lua_pushnil(L);
+  lua_rawset(L, -3);
+  lua_pop(L, 2);
+  state->message = NULL;
+  state->filled = 0;
+}
+
+void rmq_lua_hook_push_keys(lua_State *L, rmq_slice keys) {
   lua_newtable(L);
   for (int i = 1; keys.len > 0;) {
     const char *space = memchr(keys.ptr, ' ', keys.len);
@@ -283,6 +296,10 @@ static void push_keys(lua_State *L, rmq_slice properties) {
     keys.ptr += len;
     keys.len -= len;
   }
+}
+
+static void push_keys(lua_State *L, rmq_slice properties) {
+  rmq_lua_hook_push_keys(L, rmq_properties_find(properties, "KEYS"));
 }
 
 static void push_properties(lua_State *L, rmq_slice properties) {

@@ -57,6 +57,12 @@ void rmq_lua_hook_request_open(lua_State *L, int kept);
 /* The event whose ctx, or ctx.message, is the table at `index`; NULL: it is over. */
 rmq_lua_hook_event *rmq_lua_hook_event_of(lua_State *L, const rmq_lua_hooks *all, int index);
 
+/* Lets the next one who reads ctx.message get one that is made anew. */
+void rmq_lua_hook_forget_message(lua_State *L, const rmq_lua_hooks *all, rmq_lua_hook_state *state);
+
+/* Pushes the list of the keys in a text, which spaces separate. */
+void rmq_lua_hook_push_keys(lua_State *L, rmq_slice keys);
+
 /* Pushes field `n` of ctx.message as the attempt has it. */
 void rmq_lua_hook_push_message_field(lua_State *L, const rmq_hook_attempt *attempt, int n);
 

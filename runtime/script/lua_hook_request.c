@@ -95,6 +95,22 @@ static int request_index(lua_State *L) {
   return 1;
 }
 
+/* What would be lost without a word is refused. Other names are the hook's own. */
+static int request_newindex(lua_State *L) {
+  static const char *const fields[] = {
+      "addr", "code", "code_name", "response_code", "remark", "response_code_name",
+      "ext",  "body", "oneway",    "elapsed_ms",    NULL};
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+  for (int i = 0; fields[i]; i++) {
+    if (strcmp(fields[i], name) != 0) continue;
+    return luaL_error(L, "ctx.%s cannot be set; a before_request hook adds fields to ctx.ext",
+                      name);
+  }
+  lua_settop(L, 3);
+  lua_rawset(L, 1);
+  return 0;
+}
+
 /* --- Additions --- */
 
 static bool wrong(lua_State *L, const char *name, const char *what) {
@@ -163,10 +179,12 @@ bool rmq_lua_hook_collect_ext(lua_State *L, rmq_lua_hooks *all, const rmq_lua_ho
 }
 
 void rmq_lua_hook_request_open(lua_State *L, int kept) {
-  lua_createtable(L, 0, 2);
+  lua_createtable(L, 0, 3);
   lua_getfield(L, kept, "box");
   lua_pushcclosure(L, request_index, 1);
   lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, request_newindex);
+  lua_setfield(L, -2, "__newindex");
   lua_pushliteral(L, "hook");
   lua_setfield(L, -2, "__metatable");
   lua_rawseti(L, kept, RMQ_HOOK_KEPT_REQUEST);

@@ -112,13 +112,18 @@ int64_t rmq_lua_queues_own_place(lua_State *L, int index, const rmq_lua_queues *
   return place < list->n && list->at[place] == queue ? (int64_t)place : -1;
 }
 
-bool rmq_lua_read_queue_table(lua_State *L, int index, rmq_slice *broker, double *id) {
+bool rmq_lua_read_queue_table(lua_State *L, int index, rmq_slice *topic, rmq_slice *broker,
+                              double *id) {
   int top = lua_gettop(L);
   lua_pushvalue(L, index);
-  lua_getfield(L, -1, "broker");
-  lua_getfield(L, -2, "id");
-  bool good = lua_type(L, -2) == LUA_TSTRING && lua_type(L, -1) == LUA_TNUMBER;
+  lua_getfield(L, -1, "topic");
+  lua_getfield(L, -2, "broker");
+  lua_getfield(L, -3, "id");
+  bool has_topic = lua_type(L, -3) == LUA_TSTRING;
+  bool good = (has_topic || lua_isnil(L, -3)) && lua_type(L, -2) == LUA_TSTRING &&
+              lua_type(L, -1) == LUA_TNUMBER;
   if (good) {
+    if (has_topic) topic->ptr = lua_tolstring(L, -3, &topic->len);
     broker->ptr = lua_tolstring(L, -2, &broker->len);
     *id = lua_tonumber(L, -1);
   }
@@ -144,7 +149,7 @@ int64_t rmq_lua_queues_place(lua_State *L, int index, const rmq_lua_queues *list
   if (rmq_lua_to_queue(L, index, &topic, &broker, &number)) {
     id = number;
   } else if (lua_type(L, index) != LUA_TTABLE ||
-             !rmq_lua_read_queue_table(L, index, &broker, &id)) {
+             !rmq_lua_read_queue_table(L, index, &topic, &broker, &id)) {
     lua_pushfstring(L, lua_isnil(L, index) ? "%s" : "a %s", luaL_typename(L, index));
     return -1;
   }

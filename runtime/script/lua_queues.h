@@ -61,7 +61,8 @@ int64_t rmq_lua_queues_place(lua_State *L, int index, const rmq_lua_queues *list
 /* The same for the list's own only; never raises, pushes nothing. */
 int64_t rmq_lua_queues_own_place(lua_State *L, int index, const rmq_lua_queues *list);
 
-/* Reads a plain {broker=, id=}. Its text stays in it. */
-bool rmq_lua_read_queue_table(lua_State *L, int index, rmq_slice *broker, double *id);
+/* Reads a plain {broker=, id=, topic=}. Its texts stay in it. `topic` is left alone when there is none. */
+bool rmq_lua_read_queue_table(lua_State *L, int index, rmq_slice *topic, rmq_slice *broker,
+                              double *id);
 
 #endif

@@ -255,12 +255,12 @@ static struct rmq_lua_selector_now *now_of(lua_State *L) {
 
 /* The broker of the queue that a function of the ctx is given. */
 static rmq_slice broker_given(lua_State *L, const char *function) {
-  rmq_slice topic, broker = {NULL, 0};
+  rmq_slice topic = {NULL, 0}, broker = {NULL, 0};
   int32_t number;
   double id;
   lua_settop(L, 1);
   if (!rmq_lua_to_queue(L, 1, &topic, &broker, &number) &&
-      (lua_type(L, 1) != LUA_TTABLE || !rmq_lua_read_queue_table(L, 1, &broker, &id))) {
+      (lua_type(L, 1) != LUA_TTABLE || !rmq_lua_read_queue_table(L, 1, &topic, &broker, &id))) {
     luaL_error(L, "%s must be given a queue, not %s", function, luaL_typename(L, 1));
   }
   return broker;

@@ -60,6 +60,15 @@ describe("the audit hook", function()
     assert.is_nil(all[1].status)
   end)
 
+  it("writes a line for what another hook has spoiled", function()
+    producer:add_hook { before = function(ctx) ctx.message.body = 5 end }
+    audit {}
+    local _, err = producer:send(message)
+    local record = lines()[1]
+    assert.same({ "hook", err.message, 3 },
+      { record.error.kind, record.error.message, record.body_bytes })
+  end)
+
   it("writes a line for each attempt", function()
     audit { attempts = true }
     c.mock:rule { code = SEND, times = 1, close = true }

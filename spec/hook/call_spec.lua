@@ -217,6 +217,21 @@ describe("hooks", function()
     assert.same({ "late", "late" }, calls)
   end)
 
+  it("may remove the last hook of all; its attempt has its after nevertheless", function()
+    local calls, only = {}, nil
+    only = producer:add_hook {
+      before = function(ctx)
+        calls[#calls + 1] = "before"
+        ctx.mine = true
+        producer:remove_hook(only)
+      end,
+      after = function(ctx) calls[#calls + 1] = ctx.mine and "after" or "after of another" end,
+    }
+    assert(producer:send(message))
+    assert(producer:send(message))
+    assert.same({ "before", "after" }, calls)
+  end)
+
   it("of a producer that is gone cannot be read", function()
     local kept
     local other = rocketmq.producer { group = "other", namesrv = c.mock.namesrv }

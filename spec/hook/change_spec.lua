@@ -174,6 +174,47 @@ describe("a before hook", function()
     end)
   end
 
+  it("that leaves what cannot be sent does not show it to after", function()
+    local breaks = {
+      function(m) m.body, m.tags = 42, "other" end,
+      function(m) m.keys = 1 end,
+      function(m) m.properties = "p" end,
+      function(m) m.topic = nil end,
+      function(_, ctx) rawset(ctx, "message", { body = {} }) end,
+    }
+    for _, work in ipairs(breaks) do
+      local seen
+      local hook = producer:add_hook {
+        before = function(ctx)
+          assert(ctx.message.keys)
+          work(ctx.message, ctx)
+        end,
+        after = function(ctx)
+          local m = ctx.message
+          seen = { m.topic, m.body, m.tags, m.keys, m.properties }
+        end,
+      }
+      assert.is_nil((producer:send(message)))
+      assert.same({ "Orders", "x", "t", { "k1", "k2" }, { p = "v", q = "w" } }, seen)
+      producer:remove_hook(hook)
+    end
+  end)
+
+  it("may set keys to a text or nil, and properties to nil: others see tables", function()
+    local seen = {}
+    local function look(ctx) seen[#seen + 1] = { ctx.message.keys, ctx.message.properties } end
+    local work
+    change(function(ctx) work(ctx.message) end)
+    producer:add_hook { before = look, after = look }
+    work = function(m) m.keys, m.properties = "only", nil end
+    assert.same({ "only" }, send_and_get().keys)
+    work = function(m) m.keys = nil end
+    assert(producer:send(message))
+    local properties = { p = "v", q = "w" }
+    assert.same({ { { "only" }, {} }, { { "only" }, {} }, { {}, properties }, { {}, properties } },
+      seen)
+  end)
+
   it("that replaces ctx.message fails the message", function()
     producer:add_hook { before = function(ctx)
       assert(ctx.message)

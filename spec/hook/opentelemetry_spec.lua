@@ -69,6 +69,11 @@ describe("the opentelemetry hook", function()
     assert.equal("0af7651916cd43dd8448eb211c80319c", (send()))
   end)
 
+  it("samples no more than all", function()
+    assert.error_matches(function() rocketmq.hook.opentelemetry { sampled = 50 } end,
+      "rocketmq.hook.opentelemetry: sampled must be at most 1, not 50")
+  end)
+
   it("samples as many as it is told", function()
     local spans = 0
     producer:add_hook(rocketmq.hook.opentelemetry {

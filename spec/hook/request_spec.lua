@@ -107,6 +107,27 @@ for _, serialize in ipairs { "rocketmq", "json" } do
       end)
     end
 
+    it("one that sets what would not be sent is told", function()
+      local texts = {}
+      local function try(ctx)
+        if ctx.code_name ~= SEND then return end
+        for _, name in ipairs { "body", "addr", "code", "ext" } do
+          local _, text = pcall(function() ctx[name] = "y" end)
+          texts[#texts + 1] = text
+        end
+        ctx.mine = "kept"
+        assert(ctx.mine == "kept")
+      end
+      producer:add_hook { before_request = try, after_response = try }
+      assert(producer:send(message))
+      assert.equal(0, producer:stats().hook_errors)
+      assert.equal(8, #texts)
+      for i, name in ipairs { "body", "addr", "code", "ext" } do
+        assert.matches("ctx." .. name .. " cannot be set; a before_request hook adds fields to "
+          .. "ctx.ext", texts[i])
+      end
+    end)
+
     it("after_response sees the answers", function()
       local seen = {}
       producer:add_hook { after_response = function(ctx)

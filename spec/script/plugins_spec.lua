@@ -59,7 +59,8 @@ describe("plugins", function()
     for _, wrong in ipairs {
       { "selector", "x = = 1", 1, "p%.lua:1: unexpected symbol near '='" },
       { "selector", "local a = 1\nerror 'boom'", 1, "p%.lua:2: boom\nstack traceback:" },
-      { "hook", "error { }", 1, "error object is a table value" },
+      { "hook", "error { }", 1, "p/p%.lua: %(error object is a table value%)" },
+      { "hook", "error('boom', 0)", 1, "p/p%.lua: boom\nstack traceback:" },
       { "selector", "", 1, "p%.lua: the file must return a function or a table, not nothing" },
       { "hook", "return 'x'", 1, "the file must return a function or a table, not a string" },
       { "hook", SELECTOR, 1, "p%.lua: the hook must be a table of .*, not a function" },

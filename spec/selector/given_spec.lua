@@ -131,8 +131,8 @@ describe("the selector of a producer", function()
 
   it("must be one", function()
     local wrong = {
-      { 5, "setting selector must be a string" },
-      { true, "setting selector must be a string" },
+      { 5, "setting selector must be a function, or a selector's name, not number" },
+      { true, "setting selector must be a function, or a selector's name, not boolean" },
       { {}, "setting selector must be a function, or a selector's name, not table" },
       { "hsah", "setting selector: no selector is called 'hsah': did you mean 'hash'%?" },
       { "zzz", "no selector is called 'zzz': there are best, hash, hash_fnv1a, random" },

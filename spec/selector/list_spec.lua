@@ -157,9 +157,19 @@ describe("a list of 10,000 queues", function()
       local plain = { broker = kept.broker, id = kept.id }
       assert.equal(tostring(kept), tostring(assert(send(function() return plain end)).queue))
     end
+    local plain = { topic = "Orders", broker = all[1].broker, id = all[1].id }
+    assert.equal(tostring(all[1]), tostring(assert(send(function() return plain end)).queue))
+  end)
+
+  it("takes no queue of another topic, though its broker and id are those of one", function()
     local other = assert(producer:queues "Few")[1]
-    local _, err = send(function() return other end)
-    assert.matches("returned Few@broker%-a#0, which is none of them", err.message)
+    local plain = { topic = "Few", broker = "broker-a", id = 0 }
+    for _, choice in ipairs { other, plain } do
+      local _, err = send(function() return choice end)
+      assert.matches("returned Few@broker%-a#0, which is none of them", err and err.message)
+    end
+    local _, err = send(function() return { topic = 1, broker = "broker-a", id = 0 } end)
+    assert.matches("returned a table", err and err.message)
   end)
 
   it("leaves the lists of other topics alone", function()

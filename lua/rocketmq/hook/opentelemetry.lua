@@ -104,6 +104,10 @@ return function(given)
     sampled = { "number", 1, zero = true },
     export = { "function" },
   })
+  if option.sampled > 1 then
+    error(("rocketmq.hook.opentelemetry: sampled must be at most 1, not %s"):format(
+      option.sampled), 2)
+  end
   local random = new_random()
   -- The traces that were begun for messages under way: further attempts belong to the same one.
   local begun = {}

@@ -80,7 +80,7 @@ local function read(is, path)
   local unfit = globals.check(chunk, path)
   if unfit then refuse(unfit) end
   local ok, value = native.run(chunk)
-  if not ok then refuse(value) end
+  if not ok then refuse(value:find(path, 1, true) == 1 and value or path .. ": " .. value) end
   if type(value) ~= "table" and type(value) ~= "function" then
     refuse(("%s: the file must return a function or a table, not %s"):format(path,
       value == nil and "nothing" or "a " .. type(value)))
