@@ -71,7 +71,7 @@ describe("a server of the mock", function()
     local bad = mock:bad_input()
     assert.equal(1, #bad)
     assert.equal("namesrv-1", bad[1].at)
-    assert.matches("longer than 16 MiB", bad[1].why)
+    assert.matches("asks in HTTP", bad[1].why)
     assert.is_truthy(assert(raw_client.connect(mock.namesrv)):request(ROUTE))
   end)
 
