@@ -116,7 +116,7 @@ static int64_t count_of(lua_State *L, const char *name) {
   luaL_checktype(L, 1, LUA_TTABLE);
   int64_t n = (int64_t)lua_objlen(L, 1);
   if (n == 0) luaL_error(L, "%s: the list of queues is empty", name);
-  return n;
+  return n > 0 ? n : 1; /* never less: who divides by it need not know that errors do not return */
 }
 
 static int push_place(lua_State *L, int64_t key, int64_t n) {
