@@ -257,6 +257,12 @@ static bool has_property(const rmq_message *message, rmq_slice name) {
 
 int rmq_message_properties_again(const rmq_message *users, rmq_slice original, rmq_buf *out,
                                  rmq_failure *why) {
+  if (has_property(users, rmq_slice_text("INNER_MULTI_DISPATCH"))) {
+    rmq_failure_set(why, RMQ_KIND_MESSAGE, 0,
+                    "a hook cannot give a message light queues, because transactions and batches "
+                    "must not have any; set lmq where the message is sent");
+    return RMQ_EINVAL;
+  }
   if (put_given(users, out, why) < 0) return RMQ_EINVAL;
   size_t given_len = rmq_buf_len(out);
   rmq_field field;

@@ -32,7 +32,7 @@ int rmq_message_check_text(const char *field, rmq_slice text, rmq_failure *why);
 bool rmq_message_is_users(rmq_slice name);
 
 /* Writes `original`, a property string, with the properties, keys and tags of `users` instead of its
- * own. What RocketMQ itself reads stays. The same checks. */
+ * own. What RocketMQ itself reads stays, and light queues cannot come in. The same checks. */
 int rmq_message_properties_again(const rmq_message *users, rmq_slice original, rmq_buf *out,
                                  rmq_failure *why);
 

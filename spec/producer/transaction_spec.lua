@@ -186,6 +186,18 @@ describe("a transaction", function()
     assert.equal(0, #mock:requests { code = "SEND_MESSAGE_V2" })
   end)
 
+  it("is given none by a hook either", function()
+    producer:add_hook {
+      before = function(ctx) ctx.message.properties.INNER_MULTI_DISPATCH = "%LMQ%phone" end,
+    }
+    local result, err = producer:send_in_transaction({ topic = "Orders", body = "x" },
+      function() return "rollback" end)
+    assert.is_nil(result)
+    assert.equal("hook", err.kind)
+    assert.matches("a hook cannot give a message light queues", err.message)
+    assert.equal(0, #mock:requests { code = "SEND_MESSAGE_V2" })
+  end)
+
   it("has no light queues, where brokers would show it before it is committed", function()
     for _, light in ipairs { { lmq = "phone" },
       { properties = { INNER_MULTI_DISPATCH = "%LMQ%phone" } } } do
