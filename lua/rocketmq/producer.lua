@@ -114,7 +114,23 @@ local function has_more(message)
     or message.lmq ~= nil or message.reply_to ~= nil
 end
 
-local M = {}
+---@param options any
+---@param level? integer where the error is; default: at the caller of the method that checks
+local function check_options(options, level)
+  if options == nil or type(options) == "table" then return end
+  error("the send's options must be a table, not " .. type(options), level or 3)
+end
+
+-- The callback, which may stand in the place of options, and the options.
+local function read_callback(options, callback, method)
+  if callback == nil and type(options) == "function" then return nil, options end
+  if callback ~= nil and type(callback) ~= "function" then
+    error(method .. ": the callback must be a function, not " .. type(callback), 3)
+  end
+  return options, callback
+end
+
+local M = { check_options = check_options }
 
 --- Hands a message to one of C's functions that take it by position, for whoever is in no hurry.
 ---@param send function
@@ -141,9 +157,7 @@ function Producer:send(message, options)
   local tags, keys, properties = message.tags, message.keys, message.properties
   local flag, wait, more = message.flag, message.wait, has_more(message)
   if options ~= nil then
-    if type(options) ~= "table" then
-      error("the send's options must be a table, not " .. type(options), 2)
-    end
+    if type(options) ~= "table" then check_options(options) end
     return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
       more, options, options.timeout, options.attempt_timeout, options.retries, options.queue,
       options.selector, options.arg))
@@ -187,9 +201,7 @@ local function send_later(send, message, options, callback)
   local tags, keys, properties = message.tags, message.keys, message.properties
   local flag, wait, more = message.flag, message.wait, has_more(message)
   if options ~= nil then
-    if type(options) ~= "table" then
-      error("the send's options must be a table, not " .. type(options), 2)
-    end
+    if type(options) ~= "table" then check_options(options) end
     return accepted(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
       more, options, options.timeout, options.attempt_timeout, options.retries, options.queue,
       options.selector, options.arg, callback))
@@ -218,12 +230,7 @@ end
 function Producer:send_async(message, options, callback)
   local async = self.async
   if type(message) ~= "table" or not async then refuse_message(self, message, "send_async") end
-  if callback == nil and type(options) == "function" then
-    options, callback = nil, options
-  end
-  if callback ~= nil and type(callback) ~= "function" then
-    error("send_async: the callback must be a function, not " .. type(callback), 2)
-  end
+  options, callback = read_callback(options, callback, "send_async")
   return send_later(async, message, options, callback)
 end
 
@@ -263,9 +270,7 @@ local function check_batch(self, messages, options, method)
   end
   local n = check_list(messages, method)
   if options == nil then return n, true end
-  if type(options) ~= "table" then
-    error("the send's options must be a table, not " .. type(options), 3)
-  end
+  check_options(options, 4)
   local split = options.split
   if split == nil then return n, true end
   if type(split) ~= "boolean" then
@@ -327,12 +332,7 @@ end
 ---@return true? ok
 ---@return rocketmq.Error? err why the batch was not accepted
 function Producer:send_batch_async(messages, options, callback)
-  if callback == nil and type(options) == "function" then
-    options, callback = nil, options
-  end
-  if callback ~= nil and type(callback) ~= "function" then
-    error("send_batch_async: the callback must be a function, not " .. type(callback), 2)
-  end
+  options, callback = read_callback(options, callback, "send_batch_async")
   return send_batch(self, "_async", accepted, messages, options, callback)
 end
 
@@ -356,9 +356,7 @@ function Producer:request(message, options)
   if type(message) ~= "table" or not self.requester then
     refuse_message(self, message, "request")
   end
-  if options ~= nil and type(options) ~= "table" then
-    error("the send's options must be a table, not " .. type(options), 2)
-  end
+  check_options(options)
   return take(M.hand_over(self.requester, message, options))
 end
 
@@ -372,15 +370,11 @@ end
 function Producer:request_async(message, options, callback)
   local send = self.async_requester
   if type(message) ~= "table" or not send then refuse_message(self, message, "request_async") end
-  if callback == nil and type(options) == "function" then
-    options, callback = nil, options
+  options, callback = read_callback(options, callback, "request_async")
+  if callback == nil then
+    error("request_async: the callback must be a function, not nil; request waits instead", 2)
   end
-  if type(callback) ~= "function" then
-    error("request_async: the callback must be a function, not " .. type(callback), 2)
-  end
-  if options ~= nil and type(options) ~= "table" then
-    error("the send's options must be a table, not " .. type(options), 2)
-  end
+  check_options(options)
   local shown = message
   if options and options.selector ~= nil then shown = copy_of(message) end
   return accepted(M.hand_over(send, shown, options, callback))

@@ -116,9 +116,7 @@ function methods:send_in_transaction(message, execute, arg, options)
   if type(execute) ~= "function" then
     error("send_in_transaction: execute must be a function, not " .. type(execute), 2)
   end
-  if options ~= nil and type(options) ~= "table" then
-    error("the send's options must be a table, not " .. type(options), 2)
-  end
+  producers.check_options(options)
   local result, failed = take(producers.hand_over(self.half, message, options))
   if not result then return nil, failed end
   local state, remark, err = execute_local(result, message, execute, arg)
