@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "script/builtin.h"
+#include "script/lua_choosers.h"
+#include "script/lua_producer.h"
+#include "script/lua_wire.h"
 #include "script/worker.h"
 
 static void load(lua_State *L, const rmq_builtin *builtin) {

@@ -95,9 +95,9 @@ static int push_reply(lua_State *L, rmq_pending *pending) {
   static const char *const unknown[] = {"offset_msg_id", "queue_offset", "commit_log_offset",
                                         "prepared_transaction_offset"};
   rmq_pushed_reply reply;
-  rmq_slice bytes = rmq_buf_slice(&pending->bytes);
-  memcpy(&reply, bytes.ptr, sizeof reply);
-  const char *at = point(&reply.message.topic, bytes.ptr + sizeof reply);
+  const char *bytes = (const char *)rmq_buf_head(&pending->bytes);
+  memcpy(&reply, bytes, sizeof reply);
+  const char *at = point(&reply.message.topic, bytes + sizeof reply);
   at = point(&reply.message.properties, at);
   at = point(&reply.born_host, at);
   at = point(&reply.store_host, at);

@@ -173,11 +173,8 @@ void rmq_fork_init(rmq_vm *vm);
 /* --- luv.c --- */
 void rmq_luv_init(rmq_vm *vm);
 
-/* C modules. */
+/* C modules of this room's own; those with a header have it there. */
 int luaopen_rocketmq_native_plugins(lua_State *L);
 int luaopen_rocketmq_native_task(lua_State *L);
-int luaopen_rocketmq_native_producer(lua_State *L);
-int luaopen_rocketmq_native_selector(lua_State *L);
-int luaopen_rocketmq_wire(lua_State *L);
 
 #endif
