@@ -79,12 +79,21 @@ static void check_tries(sim_workload *workload, const sim_send *send, const rmq_
   }
 }
 
+/* "Stored, but", after which another broker may be asked to do better. A hook that fails at the end
+ * makes a failure of it that has such tries. */
+static bool wants_better(const sim_workload *workload, int32_t code) {
+  return rmq_producer_settings(workload->producer)->retry_another_broker_when_not_store_ok &&
+         (code == RMQ_FLUSH_DISK_TIMEOUT || code == RMQ_FLUSH_SLAVE_TIMEOUT ||
+          code == RMQ_SLAVE_NOT_AVAILABLE);
+}
+
 /* A refusal that every broker would repeat ends a send. */
 static void check_refused_tries(sim_workload *workload, const sim_send *send,
                                 const rmq_failure *failure) {
   for (int i = 0; i < failure->n_tries - 1; i++) {
     const rmq_try *attempt = &failure->tries[i];
     if (attempt->kind != RMQ_KIND_BROKER || sim_is_retry_code(attempt->code)) continue;
+    if (wants_better(workload, attempt->code)) continue;
     sim_break(workload->world, "send %" PRIu32 " was tried again after code %d", send->number,
               (int)attempt->code);
   }
@@ -178,12 +187,23 @@ static bool was_led_back(const sim_workload *workload, const rmq_failure *failur
   return last && before && strcmp(last, before) == 0;
 }
 
+/* With room for one message at a time, one that is tried at a broker which is gone for good keeps all
+ * others out for as long as its budget lasts. */
+static bool was_kept_out(const sim_workload *workload, const rmq_completion *completion) {
+  return completion->attempts == 0 &&
+         rmq_producer_settings(workload->producer)->max_inflight == 1 &&
+         completion->failure->kind == RMQ_KIND_TIMEOUT;
+}
+
 static void check_success(sim_workload *workload, const sim_send *send,
                           const rmq_completion *completion) {
   if (!must_succeed(workload, send)) return;
   if (completion->failure) {
     bool sick = workload->cluster->trouble == SIM_SICK_BROKER && !send->probes;
     if (sick && was_led_back(workload, completion->failure)) return;
+    if (was_kept_out(workload, completion)) return;
+    /* Its hooks have made the messages of a full batch longer than max_message_size. */
+    if (completion->failure->kind == RMQ_KIND_HOOK && completion->failure->code != 0) return;
     rmq_slice why = rmq_buf_slice(&completion->failure->message);
     sim_break(workload->world, "send %" PRIu32 " fails though %s: %.*s", send->number,
               send->probes ? "all is well again" : "nothing is wrong, or others are well",
