@@ -138,6 +138,13 @@ static void check_utf8(lua_State *L, const char *what, rmq_slice text) {
              (int)at + 1);
 }
 
+static void check_value_utf8(lua_State *L, const rmq_field *field) {
+  size_t at = rmq_utf8_invalid_at(field->value);
+  if (at == field->value.len) return;
+  luaL_error(L, "%s: ext field '%s' is not valid UTF-8 (byte %d), which JSON cannot carry",
+             encode_name, field->name.ptr, (int)at + 1);
+}
+
 /* The ext fields of the table on top of the stack, sorted by name. Pushes two values: what anchors the
  * texts, and the array that is returned. */
 static rmq_field *collect_fields(lua_State *L, size_t *count) {
@@ -175,7 +182,7 @@ static void write_fields(lua_State *L, rmq_frame_writer *writer, const rmq_wire_
   for (size_t i = 0; i < count; i++) {
     if (writer->serialize == RMQ_SERIALIZE_JSON) {
       check_utf8(L, "the name of an ext field", fields[i].name);
-      check_utf8(L, fields[i].name.ptr, fields[i].value);
+      check_value_utf8(L, &fields[i]);
     } else if (fields[i].name.len > INT16_MAX) {
       luaL_error(L, "%s: the name of an ext field is longer than %d bytes", encode_name, INT16_MAX);
     }

@@ -140,24 +140,121 @@ describe("a method of the mock", function()
     refuses("mock: 'proxy' names no address", function() new_mock { proxy = " ; " } end)
   end)
 
-  it("that calls a function says what that should have given", function()
+  it("that makes a rule refuses an answer that no header can hold", function()
+    refuses("rule answer: the remark is not valid UTF%-8 %(byte 3%)",
+      function() mock:rule { answer = { code = 1, remark = "ab\255" } } end)
+    refuses("rule answer: ext field 'a' is not valid UTF%-8 %(byte 1%)",
+      function() mock:rule { answer = { code = 1, ext = { a = "\255" } } } end)
+    refuses("rule answer: the name of an ext field is not valid UTF%-8",
+      function() mock:rule { answer = { code = 1, ext = { ["\255"] = "a" } } } end)
+    refuses("rule answer: the frame is longer than 16777216 bytes",
+      function() mock:rule { answer = { code = 1, body = ("x"):rep(2 ^ 24) } } end)
+    refuses("request: ext field 'a' is not valid UTF%-8",
+      function() broker:request { code = 39, ext = { a = "\255" } } end)
+    refuses("request: the remark is not valid UTF%-8",
+      function() broker:request { code = 39, remark = "\255" } end)
+  end)
+
+  it("that makes a rule refuses parts that contradict each other", function()
+    refuses("rule: 'silent' and 'delay' exclude each other",
+      function() mock:rule { silent = true, delay = 5 } end)
+    refuses("rule: 'silent' and 'split' exclude each other",
+      function() mock:rule { silent = true, split = 5 } end)
+    refuses("rule: 'cut' of 0 and 'duplicate' exclude each other",
+      function() mock:rule { cut = 0, duplicate = true, close = true } end)
+    refuses("rule: 'cut' of 0 and 'delay' exclude each other",
+      function() mock:rule { cut = 0, delay = 5 } end)
+    refuses("rule: 'store' of false, which leaves no answer, and 'delay' exclude each other",
+      function() mock:rule { store = false, delay = 5 } end)
+    refuses("rule: 'store' of false, which leaves no answer, and 'cut' exclude each other",
+      function() mock:rule { store = false, cut = 5, close = true } end)
+    refuses("rule: 'pause' needs split", function() mock:rule { pause = 5, delay = 5 } end)
+    refuses("rule: 'close' ends the connection, so 'deaf' would have nothing to do$",
+      function() mock:rule { deaf = 5, close = true } end)
+    refuses("rule: 'speak' ends the connection, so 'deaf' would have nothing to do; close = false",
+      function() mock:rule { deaf = 5, speak = "http" } end)
+  end)
+
+  it("that makes a rule takes parts that go together", function()
+    for _, given in ipairs {
+      { silent = true, store = true }, { silent = true, close = true },
+      { silent = true, delay = 5, close = true }, { silent = true, delay = 5, deaf = 5 },
+      { cut = 0, close = true }, { cut = 0, delay = 5, reset = true },
+      { store = false, answer = { code = 0 }, delay = 5 }, { store = false, raw = "x", split = 2 },
+      { store = false, delay = 5, close = true }, { deaf = 5, half_close = true },
+      { deaf = 5, speak = "http", close = false }, { go_away = true, store = true, delay = 1 },
+      { split = 2, pause = 5 }, { answer = { code = 1, remark = "\195\188" } },
+    } do
+      mock:rule(given):remove()
+    end
+  end)
+
+  it("whose function fails says why, and goes on", function()
     local wrong = {
       { "rule: the function 'raw' must give a string of bytes or nil, not a table",
-        "mock:rule { code = 310, raw = function() return {} end }" },
+        "rule = mock:rule { code = 310, raw = function() return {} end }" },
+      { "%(command line%):3: here",
+        "rule = mock:rule { code = 310, raw = function() error 'here' end }" },
       { "set_route: the function for topic 'T' gave 5; it must give a route, a body, false or nil",
         "mock:name_server():set_route('T', function() return 5 end)" },
+      { "%(command line%):3: here",
+        "mock:name_server():set_route('T', function() error 'here' end)" },
     }
     for _, given in ipairs(wrong) do
-      local ended = child.run_text([[
-        local rocketmq = require "rocketmq"
+      local ended = child.run { "-e", [[
+        local rocketmq, rule = require "rocketmq"
         local mock = rocketmq.mock {}
         ]] .. given[2] .. [[
 
-        rocketmq.producer { group = "g", namesrv = mock.namesrv }:send { topic = "T", body = "x" }
-      ]])
-      assert.equal(1, ended.code)
-      assert.matches("^rmqlua: " .. given[1], ended.stderr)
+        local settings = { group = "g", namesrv = mock.namesrv, retries = 0 }
+        print(select(2, rocketmq.producer(settings):send { topic = "T", body = "x" }))
+        print(rule and rule.failed)
+      ]] }
+      assert.equal(0, ended.code, ended.stderr)
+      assert.matches("error mock: [^:]*: " .. given[1], ended.stderr)
+      assert.matches(given[1], ended.stdout)
+      if given[2]:find "^rule" then
+        assert.matches("\n[^\n]*" .. given[1] .. "[^\n]*\n$", ended.stdout)
+      end
     end
+  end)
+
+  it("whose function fails as a client connects, or asks for no answer, goes on", function()
+    local ended = child.run { "-e", [[
+      local rocketmq = require "rocketmq"
+      local mock = rocketmq.mock { topics = { T = 1 } }
+      mock:rule { on = "connect", at = "broker", raw = function(request) return request.code end }
+      local rule = mock:rule { code = 310, times = 1, raw = function() error "oneway" end }
+      local producer = rocketmq.producer { group = "g", namesrv = mock.namesrv }
+      producer:send_oneway { topic = "T", body = "x" }
+      producer:flush()
+      assert(mock:wait(function() return rule.failed end))
+      assert(producer:send { topic = "T", body = "x" })
+    ]] }
+    assert.equal(0, ended.code, ended.stderr)
+    assert.matches("attempt to index local 'request'", ended.stderr)
+    assert.matches("oneway", ended.stderr)
+  end)
+
+  it("whose replier fails goes on", function()
+    local ended = child.run { "-e", [[
+      local rocketmq = require "rocketmq"
+      local mock = rocketmq.mock { topics = { T = 1 } }
+      mock:reply("T", function() return 5 end)
+      local producer = rocketmq.producer { group = "g", namesrv = mock.namesrv }
+      print(select(2, producer:request({ topic = "T", body = "x" }, { timeout = 500 })).kind)
+    ]] }
+    assert.equal("timeout\n", ended.stdout, ended.stderr)
+    assert.equal(0, ended.code)
+    assert.matches("a replier must return the body of its reply, or nil, not number", ended.stderr)
+  end)
+
+  it("does not end over bytes of a client that no answer can hold", function()
+    local client = assert(raw_client.connect(mock:name_server().addr))
+    local reply = client:request { serialize = "rocketmq", code = 105, ext = { topic = "\255" } }
+    assert.equal(1, reply.code)
+    assert.matches("mock: the answer cannot be sent: the remark is not valid UTF%-8", reply.remark)
+    client:close()
   end)
 
   it("that replies refuses what is no function", function()

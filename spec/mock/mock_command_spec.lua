@@ -119,7 +119,7 @@ describe("rmqlua mock", function()
   it("ends with 2 when it is told what makes no sense", function()
     local wrong = {
       { "unknown name '%-%-prxy', did you mean '%-%-proxy'", "--prxy", "a:1" },
-      { "unknown name 'start'", "start" },
+      { "unknown name 'start'; known are %-%-listen, .*, %-%-print, %-%-help %(", "start" },
       { "%-%-proxy needs a value: HOST:PORT", "--proxy" },
       { "%-%-print takes no value", "--print=yes" },
       { "rule: unknown name 'clos', did you mean 'close'", "--rule", "clos=true" },

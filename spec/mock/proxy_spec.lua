@@ -1,4 +1,5 @@
 -- The mock as a proxy. What stands behind it here is another mock.
+local child = require "spec.support.child"
 local new_mock = require "rocketmq.mock"
 local raw_client = require "spec.support.raw_client"
 local rocketmq = require "rocketmq"
@@ -261,6 +262,40 @@ describe("a proxy", function()
     refuses("'proxy': 'nowhere' is not host:port", function() new_mock { proxy = "nowhere" } end)
     refuses("no route has named a broker yet", function() mock:broker "broker-a" end)
     refuses("a proxy knows none", function() mock:clients() end)
+  end)
+
+  it("refuses places where no server of it can be", function()
+    local function refuses(pattern, at)
+      assert.error_matches(function() mock:rule { at = at, silent = true } end, pattern)
+      assert.error_matches(function() mock:requests { at = at } end,
+        (pattern:gsub("^rule", "requests")))
+    end
+    refuses("rule at: unknown name 'namesrv%-3', did you mean 'namesrv%-%d'%?", "namesrv-3")
+    refuses("rule at: unknown name 'namesrvs', did you mean 'namesrv'%?", "namesrvs")
+    refuses("rule at: unknown name 'broker#1', did you mean 'broker'%?", "broker#1")
+    refuses("rule at: unknown name 'broker%-a#x'", "broker-a#x")
+    refuses("rule at: unknown name 'broker%-a#1#2'", "broker-a#1#2")
+    for _, at in ipairs { "namesrv", "namesrv-2", "broker", "broker-z", "broker-z#1" } do
+      mock:rule({ at = at, silent = true }):remove()
+    end
+  end)
+
+  it("warns once of a rule for a broker that no route has named", function()
+    local ended = child.run { "-e", ([[
+      local rocketmq = require "rocketmq"
+      local mock = rocketmq.mock { proxy = %q }
+      mock:rule { at = "brokr-a", silent = true }
+      mock:rule { at = "broker-a#1", silent = true }
+      mock:rule { at = "brokr-z", silent = true }:remove()
+      local producer = rocketmq.producer { group = "g", namesrv = mock.namesrv }
+      assert(producer:send { topic = "Orders", body = "x" })
+      assert(producer:send { topic = "Another", body = "x" })
+    ]]):format(real.namesrv) }
+    assert.equal(0, ended.code, ended.stderr)
+    local _, warnings = ended.stderr:gsub("a rule is for", "")
+    assert.equal(1, warnings, ended.stderr)
+    assert.matches("warn  mock: a rule is for 'brokr%-a', and no route has named such a broker "
+      .. "yet; they have named broker%-a, broker%-b\n", ended.stderr)
   end)
 end)
 

@@ -10,19 +10,19 @@ local options = {}
 ---@field help string[] lines
 
 local function names_of(rows)
-  local names = { "--help" }
-  for _, row in ipairs(rows) do names[#names + 1] = row.name end
+  local names = {}
+  for index, row in ipairs(rows) do names[index] = row.name end
   return names
 end
 
 ---Reads a command's arguments.
 ---@param command string for the errors
----@param rows rocketmq.Option[]
+---@param rows rocketmq.Option[] with one for --help
 ---@param arguments string[]
 ---@return table<string, string|boolean|string[]>? given by name, without the dashes; nil when they are wrong
 ---@return string? why
 function options.read(command, rows, arguments)
-  local by_name, given, at = { ["--help"] = { name = "--help" } }, {}, 1
+  local by_name, given, at = {}, {}, 1
   for _, row in ipairs(rows) do by_name[row.name] = row end
   while arguments[at] do
     local name, value = arguments[at]:match "^(%-%-[^=]+)=(.*)$"

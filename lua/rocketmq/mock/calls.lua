@@ -45,7 +45,10 @@ local function check(given)
   local code = rules.code("request", given.code, wire.request)
   if not code then error("request: needs a code", 0) end
   local ext = fields.ext("request ext", given.ext)
-  return { code = code, ext = ext, body = given.body, remark = given.remark, oneway = given.oneway }
+  local command = { code = code, ext = ext, body = given.body, remark = given.remark }
+  fields.check_command("request", command)
+  command.oneway = given.oneway
+  return command
 end
 
 ---@class rocketmq.mock.Broker

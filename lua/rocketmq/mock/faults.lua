@@ -1,6 +1,9 @@
 --- What the rules do to answers and connections.
 local bit = require "bit"
 local fields = require "rocketmq.mock.fields"
+local plugins = require "rocketmq.native.plugins"
+local rules = require "rocketmq.mock.rules"
+local task = require "rocketmq.native.task"
 local wire = require "rocketmq.wire"
 
 local faults = {}
@@ -19,14 +22,15 @@ local speech = {
   ["tls-handshake"] = "\22\3\1\0\5\1\0\0\1\0",
 }
 
----The frame of an answer.
+---The frame of an answer. One that cannot be sent, such as one with bytes that no text has, which a client
+---brought, is an error's in its place: no answer ends the process.
 ---@param command table the request
 ---@param answer rocketmq.mock.Answer
 ---@param version integer of the server
 ---@param opaque integer? instead of the request's
 ---@return string frame
 function faults.encode(command, answer, version, opaque)
-  return wire.encode {
+  local whole = {
     serialize = "json",
     code = answer.code,
     opaque = opaque or command.opaque,
@@ -37,6 +41,11 @@ function faults.encode(command, answer, version, opaque)
     ext = answer.ext,
     body = answer.body,
   }
+  local ok, frame = pcall(wire.encode, whole)
+  if ok then return frame end
+  whole.code, whole.ext, whole.body = wire.response.SYSTEM_ERROR, nil, nil
+  whole.remark = "mock: the answer cannot be sent: " .. frame:gsub("^.*wire%.encode: ", "")
+  return wire.encode(whole)
 end
 
 ---Whether a request asks for no answer.
@@ -65,10 +74,16 @@ local function big_endian(number)
     math.floor(number / 2 ^ 8) % 256, number % 256)
 end
 
+local CHUNK = 65536
+
 local function random_bytes(random, count)
-  local bytes = {}
-  for index = 1, count do bytes[index] = string.char(random(256)) end
-  return table.concat(bytes)
+  local chunks, bytes = {}, {}
+  for first = 1, count, CHUNK do
+    local length = math.min(CHUNK, count - first + 1)
+    for index = 1, length do bytes[index] = string.char(random(256)) end
+    chunks[#chunks + 1] = table.concat(bytes, "", 1, length)
+  end
+  return table.concat(chunks)
 end
 
 -- No request of a client has this opaque while it has fewer than 2^30 under way.
@@ -79,7 +94,7 @@ end
 -- The frame of an answer as the rule wants it, again and again.
 local function changed_frame(rule, frame)
   if rule.length then frame = big_endian(rule.length) .. frame:sub(5) end
-  return frame:rep(1 + rule.duplicate)
+  return frame:rep(1 + math.min(rule.duplicate, math.floor(rules.MOST_BYTES / #frame)))
 end
 
 -- `count` parts of about the same length, none empty.
@@ -117,6 +132,25 @@ local function spoken(rule, command)
   return speech[rule.speak]
 end
 
+-- All that a rule sends, or nil for nothing.
+local function bytes_of(rule, frame, command)
+  local bytes = spoken(rule, command)
+  if bytes or not command then return bytes end
+  bytes = frame(rule.wrong_opaque and wrong_opaque(command) or nil)
+  return bytes and changed_frame(rule, bytes)
+end
+
+---Logs what a function of the script's has raised, so that it does not end the process, which may be
+---serving others.
+---@param at string whose: "broker-a", ...
+---@param err any
+---@return string why
+function faults.report(at, err)
+  local why = task.error_text(err)
+  plugins.log("error", ("mock: %s: %s"):format(at, why))
+  return why
+end
+
 ---Carries a rule out: sends what it sends, and ends the connection if it does.
 ---@param rule rocketmq.mock.Rule
 ---@param connection rocketmq.mock.Connection
@@ -125,10 +159,11 @@ end
 ---@param command table? the request; none when the connection was just made
 function faults.act(rule, connection, frame, command)
   if rule.sends then
-    local bytes = spoken(rule, command)
-    if not bytes and command then
-      bytes = frame(rule.wrong_opaque and wrong_opaque(command) or nil)
-      bytes = bytes and changed_frame(rule, bytes)
+    local ok, bytes = pcall(bytes_of, rule, frame, command)
+    if not ok then -- its own function has failed; who waits for an answer reads there why
+      rule.failed = faults.report("connection #" .. connection.number, bytes)
+      bytes = command and not faults.is_oneway(command) and faults.encode(command,
+        { code = wire.response.SYSTEM_ERROR, remark = rule.failed }, 0)
     end
     if bytes then faults.put(rule, connection, bytes) end
   end

@@ -1,4 +1,6 @@
 --- Checks tables that a user writes: every name known, every value of its type.
+local wire = require "rocketmq.wire"
+
 local fields = {}
 
 ---One row of a table of fields.
@@ -174,6 +176,14 @@ function fields.ext(what, given)
     ext[name] = tostring(value)
   end
   return ext
+end
+
+---Raises, without a position, for a command that could not be sent: not all texts fit into a header.
+---@param what string
+---@param command table `code`, `remark`, `ext`, `body`
+function fields.check_command(what, command)
+  local ok, why = pcall(wire.encode, command)
+  if not ok then error(what .. ": " .. why:gsub("^.*wire%.encode: ", ""), 0) end
 end
 
 ---Lets every method of a class say how it is called when it is called without its object.

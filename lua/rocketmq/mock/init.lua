@@ -211,14 +211,13 @@ function Mock:set_order_conf(topic, conf)
   self.world.order_confs[topic] = conf
 end
 
--- All that a rule's `at` may be; nil for a proxy, which learns of brokers only by and by.
-local function all_places(self)
-  if self.is_proxy then return nil end
-  local places = {}
+-- Raises, without a position, for a place where no server is. A proxy learns of brokers only by and by.
+local function check_place(self, what, at)
+  local places = { broker = true }
   for _, server in each_server(self) do
     for label in pairs(server.labels) do places[label] = true end
   end
-  return places
+  rules.check_place(what, at, places, self.is_proxy)
 end
 
 ---Makes the cluster misbehave; see `rocketmq.mock.rules` for all that a rule can say.
@@ -229,8 +228,11 @@ function Mock:rule(given)
   world.rules_made = world.rules_made + 1
   -- Chances of its own, so that they do not depend on what other rules were asked.
   local random = new_random(world.seed + RULE_SEEDS * world.rules_made)
-  local ok, rule = pcall(rules.new, given, all_places(self), random)
+  local ok, rule = pcall(rules.new, given, random)
   if not ok then error(rule, 2) end
+  local why
+  ok, why = pcall(check_place, self, "rule", rule.at)
+  if not ok then error(why, 2) end
   table.insert(world.rules, rule)
   if rule.phase == "read" then world.has_reading_rules = true end
   return rule
@@ -272,7 +274,7 @@ function Mock:requests(filter)
   filter = filter or {}
   local ok, code = pcall(function()
     fields.check("requests", filter, request_filter)
-    rules.check_place("requests", filter.at, all_places(self))
+    check_place(self, "requests", filter.at)
     check_broker(self, "requests", filter.broker)
     return rules.code("requests", filter.code, wire.request)
   end)

@@ -6,6 +6,7 @@ local Link = require "rocketmq.mock.link"
 local Server = require "rocketmq.mock.server"
 local faults = require "rocketmq.mock.faults"
 local fields = require "rocketmq.mock.fields"
+local plugins = require "rocketmq.native.plugins"
 
 local request = wire.request
 local GET_BROKER_CLUSTER_INFO = 106
@@ -196,6 +197,23 @@ local function each_in_cluster(body, visit)
   end
 end
 
+-- Warns once of each rule for a broker that no route has named: mostly it is a typing error, but it
+-- may be one of which no client has heard yet.
+local function check_rules(mock)
+  local known = {}
+  for name in pairs(mock.brokers) do known[#known + 1] = name end
+  table.sort(known)
+  for _, rule in ipairs(mock.world.rules) do
+    local name = rule.at and rule.at:match "^[^#]+"
+    local is_placed = not name or name == "broker" or name:find "^namesrv" or mock.brokers[name]
+    if not is_placed and not rule.is_warned_of and not rule.removed then
+      rule.is_warned_of = true
+      plugins.log("warn", ("mock: a rule is for '%s', and no route has named such a broker yet; "
+        .. "they have named %s"):format(rule.at, table.concat(known, ", ")))
+    end
+  end
+end
+
 local readers = { [request.GET_ROUTEINFO_BY_TOPIC] = each_in_route,
   [GET_BROKER_CLUSTER_INFO] = each_in_cluster }
 
@@ -210,6 +228,7 @@ local function rewritten(mock, command, answer, connection)
     proxied[addr] = proxy.server:address_for(connection)
   end)
   if not next(proxied) then return nil end
+  check_rules(mock)
   return (answer.body:gsub('("brokerAddrs"%s*:%s*)(%b{})', function(before, addrs)
     return before .. addrs:gsub('"([^"]*)"', function(addr)
       return proxied[addr] and '"' .. proxied[addr] .. '"'

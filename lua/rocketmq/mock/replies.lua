@@ -5,6 +5,7 @@ local uv = require "luv"
 local answer = require "rocketmq.mock.answer"
 local perm = require "rocketmq.mock.perm"
 local task = require "rocketmq.task"
+local faults = require "rocketmq.mock.faults"
 local wire = require "rocketmq.wire"
 
 local request, response = wire.request, wire.response
@@ -114,7 +115,10 @@ local function note_request(broker, sent)
   local replier = (world.repliers or {})[sent.topic] or world.options.echo_requests and echo
   if replier and property(sent.properties, "CORRELATION_ID") then
     local message = shown(broker, sent)
-    task.spawn(function() reply_to(broker, message, replier) end)
+    task.spawn(function()
+      local ok, why = pcall(reply_to, broker, message, replier)
+      if not ok then faults.report(broker.name, why) end
+    end)
   end
 end
 

@@ -45,7 +45,7 @@ rules.fields = {
   { name = "length", type = "integer|string",
     help = "the answer's length field says so many bytes, or 'huge': as many as it can say" },
   { name = "duplicate", type = "boolean|count",
-    help = "the answer comes once more, or so many times more" },
+    help = "the answer comes once more, or so many times more, as far as 64 MiB go" },
   { name = "cut", type = "integer", help = "only the first so many bytes are sent" },
   { name = "split", type = "count",
     help = "what is sent comes in so many parts, each in a write and a segment of its own" },
@@ -75,7 +75,9 @@ local answer_fields = {
   { name = "body", type = "bytes", help = "the answer's body instead of the usual one" },
 }
 
-local MOST_GARBAGE, MOST_DUPLICATES = 67108864, 10000
+rules.MOST_BYTES = 67108864 -- that one rule sends at once
+
+local MOST_DUPLICATES = 10000
 
 -- What is said instead of the usual answer: one of these.
 local INSTEAD = { "answer", "go_away", "silent", "raw", "garbage", "speak" }
@@ -103,6 +105,7 @@ end
 ---@class rocketmq.mock.Rule
 ---@field seen integer how many requests it has chosen
 ---@field acted integer on how many of them it acted
+---@field failed string? what was wrong with its function `raw` when it was called last
 local Rule = {}
 Rule.__index = Rule
 
@@ -154,9 +157,11 @@ local function read_answer(given)
   fields.check("rule answer", given.answer, answer_fields)
   local code = rules.code("rule answer", given.answer.code, wire.response)
   if not code then error("rule answer: needs a code", 0) end
-  return { code = code, remark = given.answer.remark,
+  local answer = { code = code, remark = given.answer.remark,
     ext = fields.ext("rule answer ext", given.answer.ext),
     body = given.answer.body }
+  fields.check_command("rule answer", answer)
+  return answer
 end
 
 local function at_most_one(given, names)
@@ -175,9 +180,9 @@ end
 
 -- What a mistyped number would keep the process busy with, or fill its memory.
 local function check_amounts(given)
-  if given.garbage and given.garbage > MOST_GARBAGE then
+  if given.garbage and given.garbage > rules.MOST_BYTES then
     error(("rule: 'garbage' is %d; at most %d bytes are possible"):format(given.garbage,
-      MOST_GARBAGE), 0)
+      rules.MOST_BYTES), 0)
   end
   if type(given.duplicate) == "number" and given.duplicate > MOST_DUPLICATES then
     error(("rule: 'duplicate' is %d; at most %d are possible"):format(given.duplicate,
@@ -187,10 +192,42 @@ end
 
 local ANSWERS_ONLY = { "wrong_opaque", "length", "duplicate" }
 
+-- What happens to the connection, with or without an answer.
+local ON_CONNECTION = { "close", "reset", "half_close", "deaf" }
+
+-- Raises for what happens to an answer when there is none, or nothing of it is sent.
+local function check_nothing_is_sent(given)
+  local name, changes
+  if given.silent then
+    name, changes = "'silent'", CHANGES
+  elseif given.cut == 0 then
+    name, changes = "'cut' of 0", { "wrong_opaque", "length", "duplicate", "split" }
+  elseif given.store == false and #among(given, INSTEAD) == 0 then
+    name, changes = "'store' of false, which leaves no answer,", CHANGES
+  else
+    return
+  end
+  local found = among(given, changes)
+  if given.delay and #among(given, ON_CONNECTION) == 0 then found[#found + 1] = "delay" end
+  if found[1] then error(("rule: %s and '%s' exclude each other"):format(name, found[1]), 0) end
+end
+
+-- Raises for what can make no difference beside the others.
+local function check_idle(given)
+  if given.pause and not given.split then error("rule: 'pause' needs split", 0) end
+  local closes = given.speak and given.close == nil and not given.half_close
+  if given.deaf and (closes or given.close or given.reset) then
+    error(("rule: '%s' ends the connection, so 'deaf' would have nothing to do%s"):format(
+      given.reset and "reset" or given.close and "close" or "speak",
+      closes and "; close = false leaves it open" or ""), 0)
+  end
+end
+
 local function check_action(given)
   at_most_one(given, INSTEAD)
   at_most_one(given, ENDS)
-  exclude(given, "silent", CHANGES)
+  check_nothing_is_sent(given)
+  check_idle(given)
   for _, name in ipairs { "raw", "garbage", "speak" } do exclude(given, name, ANSWERS_ONLY) end
   if #among(given, INSTEAD) + #among(given, CHANGES) + #among(given, ENDS) > 0 or given.delay
     or given.deaf then
@@ -231,12 +268,19 @@ local function phase_of(given)
   return "read"
 end
 
+-- Whether a broker, or one server of it, may be called so.
+local function is_brokers_name(at)
+  local name = at:match "^([^#]+)$" or at:match "^([^#]+)#%d+$"
+  return name ~= nil and name ~= "broker" and not name:find "^namesrv"
+end
+
 ---Raises for a place that there is not.
 ---@param what string
 ---@param at string?
----@param places table<string, true>? all that `at` may be; nil: anything
-function rules.check_place(what, at, places)
-  if not at or not places or places[at] then return end
+---@param places table<string, true> all that is known
+---@param may_come boolean there may be brokers that are not known yet
+function rules.check_place(what, at, places, may_come)
+  if not at or places[at] or may_come and is_brokers_name(at) then return end
   local known = {}
   for place in pairs(places) do known[#known + 1] = place end
   table.sort(known)
@@ -260,15 +304,13 @@ end
 
 ---Makes a rule of what a user gave. Raises, without a position, when that is wrong.
 ---@param given table see `rules.fields`
----@param places table<string, true>? all that `at` may be; nil: anything
 ---@param random fun(n: integer): integer for its choices
 ---@return rocketmq.mock.Rule
-function rules.new(given, places, random)
+function rules.new(given, random)
   if type(given) ~= "table" then error("rule: must be a table, not " .. type(given), 0) end
   fields.check("rule", given, rules.fields)
   check_action(given)
   check_amounts(given)
-  rules.check_place("rule", given.at, places)
   local answer = read_answer(given)
   return setmetatable({
     phase = phase_of(given),

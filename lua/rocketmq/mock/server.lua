@@ -2,6 +2,7 @@
 --- and, before that, by the rules.
 local uv = require "luv"
 local wire = require "rocketmq.wire"
+local answers = require "rocketmq.mock.answer"
 local Connection = require "rocketmq.mock.connection"
 local faults = require "rocketmq.mock.faults"
 
@@ -243,8 +244,17 @@ function Server:serve(connection, command, frame, is_new)
     return self:misbehave(rule, connection, self:frame_for(rule, connection, command, entry),
       command)
   end
-  local answer = self.handle(command, connection, entry)
+  local answer = self:carry_out(command, connection, entry)
   if answer then self:answer(connection, command, answer) end
+end
+
+---@private
+-- What the handler answers. When it fails, as a function of the script's may in it, the client is told, as
+-- a real server does.
+function Server:carry_out(command, connection, entry)
+  local ok, answer = pcall(self.handle, command, connection, entry)
+  if ok then return answer end
+  return answers.refuse(wire.response.SYSTEM_ERROR, "%s", faults.report(self.name, answer))
 end
 
 ---Sends a request of the server's own to a client.
@@ -303,7 +313,7 @@ end
 ---@private
 -- The answer's frame as a rule wants it; the request is carried out if the rule says so.
 function Server:frame_for(rule, connection, command, entry)
-  local usual = rule.store and self.handle(command, connection, entry) or nil
+  local usual = rule.store and self:carry_out(command, connection, entry) or nil
   local answer = faults.changed_answer(rule, usual)
   return function(opaque)
     if not answer or faults.is_oneway(command) then return nil end
