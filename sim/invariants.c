@@ -138,6 +138,28 @@ void sim_note_avoided(const sim_workload *workload, int64_t *avoided_us) {
   }
 }
 
+/* What is noted of a broker stays for as long as the broker is avoided, but that the detector, like
+ * Java's, forgets one that no route names. A route that names it again finds it as good as new. */
+static void watch_avoidances(sim_workload *workload) {
+  if (!has_strategy(workload, "5.x")) return;
+  const sim_cluster *cluster = workload->cluster;
+  int64_t now_us = workload->world->now_us, avoided_us[SIM_AVOIDED_MAX];
+  sim_note_avoided(workload, avoided_us);
+  for (int i = 0; i < cluster->n_brokers; i++) {
+    bool shorter = now_us + avoided_us[i] < workload->avoided_until_us[i];
+    rmq_slice name = rmq_slice_text(cluster->brokers[i].name);
+    if (shorter) {
+      workload->forgotten_us[i] = now_us;
+      if (avoided_us[i] > 0 || !cluster->detects ||
+          rmq_producer_available(workload->producer, name)) {
+        sim_break(workload->world, "%s is avoided no more before the time for it is over",
+                  cluster->brokers[i].name);
+      }
+    }
+    workload->avoided_until_us[i] = avoided_us[i] > 0 ? now_us + avoided_us[i] : 0;
+  }
+}
+
 /* A broker that is avoided gets nothing while another one is available. From outside this can be
  * said of a send to all brokers that took one attempt, to a broker that was avoided all the time,
  * while another one was available at the start and at the end, with less time between than an
@@ -151,6 +173,7 @@ static void check_avoidance(const sim_workload *workload, const sim_send *send,
   if (!clear || !has_strategy(workload, "5.x")) return;
   int chosen = broker_index(cluster, completion->broker);
   if (send->avoided_us[chosen] <= completion->elapsed_us) return;
+  if (workload->forgotten_us[chosen] >= send->started_us) return;
   int64_t now_us[SIM_AVOIDED_MAX];
   sim_note_avoided(workload, now_us);
   for (int i = 0; i < cluster->n_brokers; i++) {
@@ -312,6 +335,7 @@ static uint64_t count_traced(const sim_ledger *ledger) {
 void sim_check_counters(sim_workload *workload) {
   if (!workload->producer || workload->forked) return;
   check_traces(workload);
+  watch_avoidances(workload);
   const rmq_settings *settings = rmq_producer_settings(workload->producer);
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
   /* A body that a hook has made counts besides the caller's. */

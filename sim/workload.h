@@ -49,8 +49,10 @@ typedef struct sim_workload {
   uint64_t hook_calls;
   uint64_t hook_end_at; /* the call from inside which the end comes, 0: it does not */
   uint64_t refused_by_hooks;
-  rmq_link batches; /* those whose messages have not all completed */
-  rmq_link calls;   /* flushes, questions for queues and shutdowns whose done has not come */
+  int64_t avoided_until_us[SIM_AVOIDED_MAX]; /* each broker, with latency_fault = "5.x" */
+  int64_t forgotten_us[SIM_AVOIDED_MAX];     /* when an avoidance last ended before its time */
+  rmq_link batches;                          /* those whose messages have not all completed */
+  rmq_link calls; /* flushes, questions for queues and shutdowns whose done has not come */
   uint64_t accepted, refused, acknowledged, failed, flushes, queries; /* for the summary */
 } sim_workload;
 

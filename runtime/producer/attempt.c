@@ -284,9 +284,11 @@ static void hold_given_fault(rmq_send *send, rmq_mono now) {
   rmq_fault_release(fault); /* the send's is enough */
 }
 
-/* Who waits for the topic's route may want the same queue, and came before. */
+/* Who waits for the topic's route may want the same queue, and came before; but not before what was
+ * gathered, for that has been asked this already. */
 static bool is_behind_others(const rmq_send *send) {
-  return send->attempts == 0 && !send->asked_anew && !rmq_link_alone(&send->topic->waiters);
+  if (send->attempts > 0 || send->asked_anew || send->group) return false;
+  return !rmq_link_alone(&send->topic->waiters);
 }
 
 /* To a given queue: its broker's address comes out of any route, and is asked for once when none

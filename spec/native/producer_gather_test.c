@@ -490,6 +490,41 @@ static void before_the_route_is_known_the_order_holds(void) {
   finish();
 }
 
+/* The simulator's seed 500042149: what was gathered for a given queue left at the end of its turn, and
+ * stood in line behind one that had come later and waited for the topic's route, to choose the same
+ * queue then. */
+static int choose_third(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
+                        rmq_failure *why) {
+  (void)arg, (void)why;
+  *queue = &choice->publish->queues[2];
+  return 0;
+}
+
+static void who_is_gathered_is_not_behind_those_who_wait(void) {
+  for (int n = 1; n <= 2; n++) { /* one leaves as it is, two as a batch */
+    begin("a");
+    world_topic_set("U", "a", 4, 6);
+    warm_up();
+    rmq_send_options queue = to_queue("a", 2), chosen = world_options;
+    chosen.choose = choose_third;
+    rmq_message early = {.topic = rmq_slice_text("U"), .body = rmq_slice_text("1"), .wait = true};
+    rmq_message late = early;
+    late.body = rmq_slice_text("2");
+    late.delay_kind = RMQ_DELAY_LEVEL;
+    late.delay = 1;
+    for (int i = 0; i < n; i++) {
+      CHECK_INT(rmq_producer_send(producer, &early, &queue, world_done, &ends[sent++]), 0);
+    }
+    CHECK_INT(rmq_producer_send(producer, &late, &chosen, world_done, &ends[sent++]), 0);
+    world_settle();
+    CHECK_INT(world_n_log, n + 2);
+    for (int i = 1; i <= n; i++) CHECK_INT(atoi(world_log[i].body), 1);
+    CHECK_INT(atoi(world_log[n + 1].body), 2);
+    CHECK_INT(world_log[n + 1].queue_id, 2);
+    finish();
+  }
+}
+
 /* ---- Room, and the end ---- */
 
 static void those_that_wait_for_room_are_gathered_then(void) {
@@ -676,6 +711,8 @@ int main(void) {
   check_run("what has ended is not sent again", what_has_ended_is_not_sent_again);
   check_run("refused messages charge nothing", refused_messages_charge_nothing);
   check_run("before the route is known the order holds", before_the_route_is_known_the_order_holds);
+  check_run("who is gathered is not behind those who wait",
+            who_is_gathered_is_not_behind_those_who_wait);
   check_run("those that wait for room are gathered then",
             those_that_wait_for_room_are_gathered_then);
   check_run("a flush lets all leave", a_flush_lets_all_leave);
