@@ -76,6 +76,12 @@ static int check_first(rmq_draft *draft, const rmq_message *message) {
 
 static int check_next(const rmq_draft *draft, const rmq_message *message) {
   rmq_producer *producer = draft->producer;
+  if (!message->topic.ptr) {
+    rmq_failure_set(&producer->refusal, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
+                    "topic is missing; each message of a batch has it, and it is \"%s\" here",
+                    draft->topic);
+    return RMQ_EINVAL;
+  }
   if (!rmq_slice_is(message->topic, draft->topic)) {
     rmq_failure_set(&producer->refusal, RMQ_KIND_MESSAGE, RMQ_MESSAGE_ILLEGAL,
                     "topic is \"%.*s\" and that of messages[1] is \"%s\"; a batch has one topic",

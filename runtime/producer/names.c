@@ -26,7 +26,7 @@ static void describe_byte(char c, char out[16]) {
 
 int rmq_name_check(const char *what, rmq_slice name, size_t longest, char *why, size_t why_size) {
   if (is_blank(name)) {
-    snprintf(why, why_size, "%s is %s", what, name.len ? "blank" : "empty");
+    snprintf(why, why_size, "%s is %s", what, name.len ? "blank" : name.ptr ? "empty" : "missing");
     return RMQ_EINVAL;
   }
   size_t bad = 0;

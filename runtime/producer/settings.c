@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shown.h"
 #include "base/utf8.h"
 #include "producer/faults.h"
 #include "producer/names.h"
@@ -358,7 +359,7 @@ int rmq_settings_set_integer(rmq_settings *settings, const rmq_setting *row, dou
   }
   const char *gap = row->unit[0] ? " " : "";
   snprintf(why, why_size, "%s must be a whole number from %lld to %lld%s%s, not %.17g", row->name,
-           (long long)row->min, (long long)row->max, gap, row->unit, value);
+           (long long)row->min, (long long)row->max, gap, row->unit, rmq_shown(value));
   return RMQ_EINVAL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shown.h"
 #include "producer/admin.h"
 #include "script/lua_failure.h"
 #include "script/lua_message.h"
@@ -57,7 +58,8 @@ typedef struct problem {
 
 static void refuse_number(problem *why, const char *name, double value, double min, double max) {
   snprintf(why->text, sizeof why->text,
-           "%s is %.17g; it must be a whole number from %.17g to %.17g", name, value, min, max);
+           "%s is %.17g; it must be a whole number from %.17g to %.17g", name, rmq_shown(value),
+           min, max);
 }
 
 static int64_t read_whole(lua_State *L, int index, const char *name, double min, double max,
@@ -88,7 +90,8 @@ static int64_t timeout_field(lua_State *L, int index, const rmq_lua_producer *p,
       timeout_ms = (int64_t)ceil(value);
     } else {
       snprintf(why->text, sizeof why->text,
-               "timeout is %.17g; it must be over 0 and at most %.17g milliseconds", value, max);
+               "timeout is %.17g; it must be over 0 and at most %.17g milliseconds",
+               rmq_shown(value), max);
     }
   }
   lua_pop(L, 1);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shown.h"
 #include "script/lua_choosers.h"
 #include "script/lua_names.h"
 #include "script/lua_result.h"
@@ -228,7 +229,8 @@ static int read_flag(lua_State *L, rmq_arguments *arguments, rmq_message *messag
   if (!is_whole(value, INT32_MIN, INT32_MAX)) {
     char sentence[128];
     snprintf(sentence, sizeof sentence,
-             "flag is %.17g; it must be a whole number from -2147483648 to 2147483647", value);
+             "flag is %.17g; it must be a whole number from -2147483648 to 2147483647",
+             rmq_shown(value));
     return refuse(arguments, RMQ_MESSAGE_ILLEGAL, sentence);
   }
   message->flag = (int32_t)value;
@@ -253,7 +255,7 @@ int rmq_arguments_time(lua_State *L, rmq_arguments *arguments, int index, const 
   if (!(value > 0 && value <= (double)arguments->time->max)) {
     char sentence[160];
     snprintf(sentence, sizeof sentence,
-             "%s is %.17g; it must be over 0 and at most %lld milliseconds", name, value,
+             "%s is %.17g; it must be over 0 and at most %lld milliseconds", name, rmq_shown(value),
              (long long)arguments->time->max);
     return refuse(arguments, 0, sentence);
   }
@@ -269,7 +271,7 @@ static int read_retries(lua_State *L, rmq_arguments *arguments, rmq_send_options
   if (!is_whole(value, 0, (double)arguments->retries->max)) {
     char sentence[128];
     snprintf(sentence, sizeof sentence,
-             "option retries is %.17g; it must be a whole number from 0 to %lld", value,
+             "option retries is %.17g; it must be a whole number from 0 to %lld", rmq_shown(value),
              (long long)arguments->retries->max);
     return refuse(arguments, 0, sentence);
   }
@@ -316,7 +318,8 @@ static int read_delay(lua_State *L, rmq_arguments *arguments, rmq_message *messa
     double value = lua_tonumber(L, -1);
     if (!is_whole(value, -most, most)) {
       char sentence[128];
-      snprintf(sentence, sizeof sentence, "%s is %.17g; it must be a whole number%s", field, value,
+      snprintf(sentence, sizeof sentence, "%s is %.17g; it must be a whole number%s", field,
+               rmq_shown(value),
                floor(value) == value                 ? ", at most 9007199254740991"
                : delays[i].kind == RMQ_DELAY_SECONDS ? "; for parts of a second use delay_ms"
                                                      : "");
@@ -371,7 +374,8 @@ static int read_more(lua_State *L, rmq_arguments *arguments, rmq_message *messag
 static int refuse_queue_id(rmq_arguments *arguments, double value) {
   char sentence[128];
   snprintf(sentence, sizeof sentence,
-           "the id of option queue is %.17g; queue ids are whole numbers from 0 on", value);
+           "the id of option queue is %.17g; queue ids are whole numbers from 0 on",
+           rmq_shown(value));
   return refuse(arguments, 0, sentence);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/shown.h"
 #include "script/loader.h"
 #include "script/lua_names.h"
 #include "script/plugins.h"
@@ -21,7 +22,7 @@ static const double exact = 9007199254740992.0; /* 2^53: from here on doubles sk
 /* What cannot be hashed, as a sentence on top of the stack. */
 static bool refuse_number(lua_State *L, double number) {
   char digits[40];
-  snprintf(digits, sizeof digits, "%.17g", number);
+  snprintf(digits, sizeof digits, "%.17g", rmq_shown(number));
   if (floor(number) == number && isfinite(number)) {
     lua_pushfstring(L,
                     "hash: its argument is %s; from 2^53 on a Lua number does not hold every whole "

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <uv.h>
 
+#include "base/shown.h"
 #include "script/lua_result.h"
 
 /* --- Making --- */
@@ -157,7 +158,7 @@ int64_t rmq_lua_queues_place(lua_State *L, int index, const rmq_lua_queues *list
   if (place >= 0) return place;
   char text[400];
   snprintf(text, sizeof text, "%.*s@%.*s#%.17g, which is none of them", (int)topic.len, topic.ptr,
-           (int)broker.len, broker.ptr, id);
+           (int)broker.len, broker.ptr, rmq_shown(id));
   lua_pushstring(L, text);
   return -1;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shown.h"
 #include "script/guard.h"
 #include "script/loader.h"
 #include "script/lua_queues.h"
@@ -158,7 +159,7 @@ static int judge(lua_State *L) {
   call *c = lua_touserdata(L, 1);
   if (lua_type(L, 2) == LUA_TNUMBER) {
     char text[40];
-    snprintf(text, sizeof text, "%.17g", lua_tonumber(L, 2));
+    snprintf(text, sizeof text, "%.17g", rmq_shown(lua_tonumber(L, 2)));
     lua_pushstring(L, text);
     refuse(L, c);
     return 0;

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/shown.h"
 
 static int wrong_type(lua_State *L, const char *name, const char *wanted, char *why, size_t size) {
   snprintf(why, size, "setting %s must be %s, not %s", name, wanted, luaL_typename(L, -1));
@@ -97,7 +98,7 @@ static int join_number(lua_State *L, const char *name, size_t i, rmq_buf *joined
              i, luaL_typename(L, -1));
   } else if (!(value >= INT32_MIN && value <= INT32_MAX && value == (double)(int32_t)value)) {
     snprintf(why, size, "setting %s must be a list of whole numbers; its element %zu is %.17g",
-             name, i, value);
+             name, i, rmq_shown(value));
   } else {
     rmq_buf_printf(joined, "%d ", (int)value);
     return 0;
@@ -151,13 +152,17 @@ static void push_numbers(lua_State *L, const char *text) {
 static int set_value(lua_State *L, rmq_settings *settings, const rmq_setting *row, const char *name,
                      char *why, size_t size) {
   int type = lua_type(L, -1);
+  bool is_trace = row->offset == offsetof(rmq_settings, enable_trace);
   switch (row->type) {
     case RMQ_SETTING_INTEGER:
       if (type != LUA_TNUMBER) return wrong_type(L, name, "a number", why, size);
       return rmq_settings_set_integer(settings, row, lua_tonumber(L, -1), why, size);
     case RMQ_SETTING_BOOLEAN:
-      if (type == LUA_TSTRING && row->offset == offsetof(rmq_settings, enable_trace)) break;
-      if (type != LUA_TBOOLEAN) return wrong_type(L, name, "a boolean", why, size);
+      if (type == LUA_TSTRING && is_trace) break;
+      if (type != LUA_TBOOLEAN) {
+        const char *wanted = is_trace ? "a boolean or the name of a topic" : "a boolean";
+        return wrong_type(L, name, wanted, why, size);
+      }
       return rmq_settings_set_boolean(settings, row, lua_toboolean(L, -1), why, size);
     case RMQ_SETTING_NUMBERS:
       if (type != LUA_TTABLE) return wrong_type(L, name, "a list of whole numbers", why, size);

@@ -189,7 +189,7 @@ describe("a producer", function()
       _, err = producer:earliest_time(queue, { timeout = 50 })
       assert.equal("timeout", err.kind)
       _, err = producer:search_offset(queue, 0 / 0)
-      assert.matches("the time is %-?nan; it must be a whole number", err.message)
+      assert.matches("the time is nan; it must be a whole number", err.message)
       _, err = producer:max_offset { topic = "Orders", broker = "broker-a", id = -1 }
       assert.matches("id of the queue is %-1", err.message)
       local function raises(pattern, ...)

@@ -172,6 +172,12 @@ describe("send_batch", function()
     refused(2, { delay_ms = 3 }, "it has a delay")
     refused(1, { topic = "%RETRY%group" }, "cannot be in a batch")
     refused(2, { lmq = "a" }, "light queues")
+    local good = { topic = "Orders", body = "x" }
+    local _, missing = producer:send_batch { { body = "x" }, good }
+    assert.equal("messages[1]: topic is missing", missing.message)
+    _, missing = producer:send_batch { good, { body = "x" } }
+    assert.equal("messages[2]: topic is missing; each message of a batch has it, and it is "
+      .. '"Orders" here', missing.message)
     local results, err = producer:send_batch {}
     assert.is_nil(results)
     assert.matches("no messages in this batch", err.message)

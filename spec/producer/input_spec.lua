@@ -1,5 +1,6 @@
 -- Bad input: each is refused with an error that names it, and nothing of it is sent.
 local cluster = require "spec.support.cluster"
+local rocketmq = require "rocketmq"
 
 local MAX_BODY = 4 * 1024 * 1024
 
@@ -55,7 +56,7 @@ describe("a message", function()
 
   describe("topic", function()
     for what, case in pairs {
-      ["that is missing"] = { nil, "topic is empty" },
+      ["that is missing"] = { nil, "topic is missing" },
       ["that is empty"] = { "", "topic is empty" },
       ["that is blank"] = { " \t", "topic is blank" },
       ["of 128 characters"] = { ("t"):rep(128), "128 bytes" },
@@ -248,6 +249,26 @@ describe("a message", function()
       raises(message {}, "id of option queue must be a number", { queue = { broker = "broker-a" } })
       raises(message {}, "unknown field 'brokr' in option queue: did you mean 'broker'%?",
         { queue = { broker = "broker-a", id = 0, brokr = "broker-b" } })
+    end)
+    it("that is not a number is shown as nan, whatever its sign", function()
+      for _, nan in ipairs { 0 / 0, -(0 / 0) } do
+        refused(message { flag = nan }, "flag is nan;")
+        refused(message { delay_level = nan }, "delay_level is nan;")
+        refused(message {}, "option timeout is nan;", { timeout = nan })
+        refused(message {}, "option retries is nan;", { retries = nan })
+        refused(message {}, "the id of option queue is nan;",
+          { queue = { broker = "broker-a", id = nan } })
+        for name, setting in pairs { send_msg_timeout = nan, latency_max = { nan } } do
+          local settings = { group = "g", namesrv = "a:1", [name] = setting }
+          local ok, why = pcall(rocketmq.producer, settings)
+          assert.is_false(ok)
+          assert.matches(" nan$", why)
+        end
+        local _, err = producer:create_topic { topic = "Orders", queues = nan }
+        assert.matches("queues is nan;", err.message)
+        _, err = producer:create_topic { topic = "Orders", queues = 1, timeout = nan }
+        assert.matches("timeout is nan;", err.message)
+      end
     end)
     it("with times that are none is refused", function()
       for _, name in ipairs { "timeout", "attempt_timeout" } do

@@ -65,7 +65,8 @@ describe("message trace", function()
     assert.same({ false, TRACE }, { producer:settings().enable_trace,
       producer:settings().trace_topic })
     for setting, pattern in pairs {
-      [1] = { { trace = 1 }, "setting trace must be a boolean" },
+      [1] = { { trace = 1 },
+        "setting trace must be a boolean or the name of a topic, not number" },
       [2] = { { trace = "a b" }, "trace_topic has a space" },
       [3] = { { trace = "" }, "trace_topic is empty" },
       [4] = { { trace_msg_batch_num = 0 }, "trace_msg_batch_num must be a whole number from 1" },

@@ -266,7 +266,7 @@ describe("the selector weighted", function()
       { { brokers = {}, queues = {} }, "either brokers or queues" },
       { { brokers = { a = -1 } }, "the weight of a is %-1; it must be a number from 0 on" },
       { { brokers = { a = "1" } }, "the weight of a is 1" },
-      { { queues = { ["a#0"] = 0 / 0 } }, "the weight of a#0 is %-?nan" },
+      { { queues = { ["a#0"] = 0 / 0 } }, "the weight of a#0 is nan" },
       { { queues = {}, default = -1 }, "the weight of default is %-1" },
     }
     for _, case in ipairs(wrong) do
@@ -332,7 +332,8 @@ describe("the combinator fallback", function()
     local chosen = selector.fallback(near, "hash")
     assert.equal(selector.hash(list, nil, "k"), chosen(list, nil, "k", ctx))
     assert.error_matches(function() selector.fallback(first, "hsh") end,
-      "rocketmq.selector.fallback: its second argument: no selector is called 'hsh'")
+      "rocketmq.selector.fallback: its second argument: selector: unknown name 'hsh', "
+      .. "did you mean 'hash'%?")
     assert.error_matches(function() selector.fallback(first) end,
       "its second argument must be a selector or the name of one, not nil")
   end)
@@ -364,10 +365,30 @@ describe("what fails when it is asked", function()
 end)
 
 describe("rocketmq.selector", function()
-  it("has no other names", function()
-    assert.is_nil(selector.nothing)
-    assert.is_nil(selector.checked)
+  it("names what is missing when it is called with less than a selector gets", function()
     assert.error_matches(function() return (selector.best(list)) end,
       "best: call it with all that a selector is given")
+  end)
+
+  it("has no other names than it has, and names the nearest", function()
+    local ok, why = pcall(function() return selector.hsh, 1 end)
+    assert.is_false(ok)
+    assert.matches("^[^:]*ready_made_spec.lua:%d+: rocketmq.selector: unknown name 'hsh', did you "
+      .. "mean 'hash'%?$", why)
+    assert.error_matches(function() return selector.round_robbin {} end,
+      "did you mean 'round_robin'%?$")
+    assert.error_matches(function() return selector[("zq"):rep(30)] end,
+      "; known are available, best, by, consistent_hash, fallback, hash, hash_fnv1a, machine_room")
+  end)
+
+  it("can be gone through, printed and asked for what is no name", function()
+    assert.is_nil(selector[1])
+    assert.is_nil(rawget(selector, "hsh"))
+    assert.is_false((pcall(function() return selector.checked end))) -- a file, but no selector
+    assert.equal("function", type(selector.hash))
+    local found = false
+    for name in pairs(selector) do found = found or name == "hash" end
+    assert.is_true(found)
+    assert.equal("table", type(require "rocketmq.selector"))
   end)
 end)

@@ -85,8 +85,10 @@ local M = {}
 local FUNCTIONS = { "check_forbidden", "before", "after", "end_transaction", "before_request",
   "after_response" }
 local FIELDS = { "name", "strict", unpack(FUNCTIONS) }
-local SHIPPED = { log = true, metrics = true, opentelemetry = true, audit = true,
-  rate_limit = true, acl = true }
+local SHIPPED = { "acl", "audit", "log", "metrics", "opentelemetry", "rate_limit" }
+
+local is_shipped = {}
+for _, name in ipairs(SHIPPED) do is_shipped[name] = true end
 
 local known = {}
 for _, name in ipairs(FIELDS) do known[name] = true end
@@ -141,7 +143,10 @@ end
 
 return setmetatable(M, {
   __index = function(self, name)
-    if not SHIPPED[name] then return nil end
+    if type(name) ~= "string" then return nil end
+    if not is_shipped[name] then
+      error(require("rocketmq.mock.fields").unknown("rocketmq.hook", name, SHIPPED), 2)
+    end
     local hook = require("rocketmq.hook." .. name)
     rawset(self, name, hook)
     return hook

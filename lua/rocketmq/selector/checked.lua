@@ -66,7 +66,8 @@ function checked.selector(where, what, value)
   if type(value) == "string" then
     local named = native.named(value)
     if not named then
-      refuse(where, "%s: no selector is called '%s'", what, value)
+      refuse(where, "%s: %s", what, require("rocketmq.mock.fields").unknown("selector", value,
+        require("rocketmq.selector").names()))
     end
     -- Looked up at each call, for a reload may put another one in its place.
     return function(queues, message, arg, ctx)

@@ -39,15 +39,35 @@ local files = {
   by = true,
 }
 
+--- All names that there are: of the files here, and of those that were loaded.
+---@return string[]
+function selector.names()
+  local names = {}
+  for name in pairs(files) do names[#names + 1] = name end
+  for name in pairs(require("rocketmq.native.plugins").state.selectors) do
+    if not files[name] then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
 --- Says whether a name is that of a selector in here, which a file must not take.
 ---@param name string
 ---@return boolean
 function selector.is_ready_made(name) return files[name] == true end
 
+-- For a name that there is not: mostly a typing error, which as nil would be a send without a selector.
+local function unknown(name)
+  return require("rocketmq.mock.fields").unknown("rocketmq.selector", name, selector.names())
+end
+
 return setmetatable(selector, {
   __index = function(self, name)
-    -- One from a file is looked up each time: a reload puts another function in its place.
-    if not files[name] then return type(name) == "string" and native.named(name) or nil end
+    if type(name) ~= "string" then return nil end
+    if not files[name] then
+      -- One from a file is looked up each time: a reload puts another function in its place.
+      return native.named(name) or error(unknown(name), 2)
+    end
     local value = require("rocketmq.selector." .. name)
     rawset(self, name, value)
     return value
