@@ -146,6 +146,72 @@ describe("the audit hook", function()
       err.message)
   end)
 
+  it("that gathers lines logs at once that they are lost, counts it, and raises later", function()
+    local ended = child.run { "--mock=default", "-e", [[
+      local rocketmq = require "rocketmq"
+      local producer = rocketmq.producer { group = "g" }
+      local hook, audit = rocketmq.hook.audit { path = "/dev/full", flush_ms = 1 }
+      producer:add_hook(hook)
+      local function send() assert(producer:send { topic = "T", body = "x" }) end
+      local wait = require "rocketmq.mock.wait"
+      print(audit:errors())
+      send()
+      assert(wait(function() return audit:errors() == 1 end, 20000))
+      print(audit:errors())
+      print(producer:stats().hook_errors)
+      io.stderr:write "now the next one\n"
+      send()
+      print(producer:stats().hook_errors)
+      assert(wait(function() return audit:errors() == 2 end, 20000))
+    ]] }
+    assert.equal(0, ended.code, ended.stderr)
+    assert.equal("0\tnil\n1\tNo space left on device\n0\n1\n", ended.stdout)
+    local before = ended.stderr:match "^(.*)now the next one"
+    assert.matches("error hook audit: cannot write to /dev/full: No space left on device; "
+      .. "up to 1 line is lost%. ", before)
+    local _, told = ended.stderr:gsub("told once until", "")
+    assert.equal(1, told, ended.stderr)
+  end)
+
+  it("tells at the end of the process what it could not write", function()
+    local ended = child.run { "--mock=default", "-e", [[
+      local rocketmq = require "rocketmq"
+      local producer = rocketmq.producer { group = "g" }
+      producer:add_hook(rocketmq.hook.audit { path = "/dev/full", flush_ms = 3600000 })
+      for _ = 1, 3 do assert(producer:send { topic = "T", body = "x" }) end
+    ]] }
+    assert.equal(0, ended.code, ended.stderr)
+    assert.matches("error hook audit: cannot write to /dev/full: No space left on device; "
+      .. "up to 3 lines are lost", ended.stderr)
+  end)
+
+  it("writes when it is asked to, and says whether it could", function()
+    local full, full_audit = rocketmq.hook.audit { path = "/dev/full", flush_ms = 3600000 }
+    local hook, own = rocketmq.hook.audit { path = path, flush_ms = 3600000 }
+    producer:add_hook(full)
+    producer:add_hook(hook)
+    assert.is_true(full_audit:flush()) -- nothing is gathered
+    assert(producer:send(message))
+    assert.equal(0, #lines())
+    assert.is_true(own:flush())
+    assert.equal(1, #lines())
+    assert.same({ nil, "No space left on device" }, { full_audit:flush() })
+    assert.is_true(full_audit:flush())
+    assert.same({ 1, "No space left on device" }, { full_audit:errors() })
+    assert.same({ 0 }, { own:errors() })
+  end)
+
+  it("goes on when there is room again", function()
+    local hook, own = rocketmq.hook.audit { path = "/dev/full", flush_ms = 0 }
+    producer:add_hook(hook)
+    assert(producer:send(message))
+    assert.same({ 1, 1 }, { (own:errors()), producer:stats().hook_errors })
+    own.of.path = path -- as if it had been mended
+    for _ = 1, 2 do assert(producer:send(message)) end
+    assert.equal(2, #lines())
+    assert.same({ 1, 1 }, { (own:errors()), producer:stats().hook_errors })
+  end)
+
   it("must be given a path", function()
     assert.error_matches(function() rocketmq.hook.audit {} end, "path must be given")
     assert.error_matches(function() rocketmq.hook.audit { path = 1 } end, "path must be a string")
