@@ -130,21 +130,20 @@ local function read_callback(options, callback, method)
   return options, callback
 end
 
-local M = { check_options = check_options }
-
 --- Hands a message to one of C's functions that take it by position, for whoever is in no hurry.
 ---@param send function
 ---@param message table
 ---@param options? table
 ---@param callback? function
 ---@return any ... what the function returns
-function M.hand_over(send, message, options, callback)
-  options = options or {}
-  return send(message.body, message.topic, message, message.tags, message.keys,
-    message.properties, message.flag, message.wait, has_more(message), options, options.timeout,
-    options.attempt_timeout, options.retries, options.queue, options.selector, options.arg,
-    callback)
+local function hand_over(send, message, options, callback)
+  local given = options or {}
+  return send(message.body, message.topic, message, options, given.timeout, given.attempt_timeout,
+    given.retries, given.queue, given.selector, given.arg, message.tags, message.keys,
+    message.properties, message.flag, message.wait, has_more(message), callback)
 end
+
+local M = { check_options = check_options, hand_over = hand_over }
 
 --- Sends a message and waits, in this coroutine only, until a broker has stored it.
 ---@param message rocketmq.Message
@@ -156,19 +155,18 @@ function Producer:send(message, options)
   if type(message) ~= "table" or not send then refuse_message(self, message) end
   local tags, keys, properties = message.tags, message.keys, message.properties
   local flag, wait, more = message.flag, message.wait, has_more(message)
-  if options ~= nil then
-    if type(options) ~= "table" then check_options(options) end
-    return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
-      more, options, options.timeout, options.attempt_timeout, options.retries, options.queue,
-      options.selector, options.arg))
-  end
+  if options ~= nil and type(options) ~= "table" then check_options(options) end
   -- What is not there need not be handed over: most messages are a topic and a body.
-  if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil
-    and not more then
-    return take(send(message.body, message.topic, message))
+  if tags ~= nil or keys ~= nil or properties ~= nil or flag ~= nil or wait ~= nil or more then
+    if options ~= nil then return take(hand_over(send, message, options)) end
+    return take(send(message.body, message.topic, message, nil, nil, nil, nil, nil, nil, nil,
+      tags, keys, properties, flag, wait, more))
   end
-  return take(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
-    more))
+  if options ~= nil then
+    return take(send(message.body, message.topic, message, options, options.timeout,
+      options.attempt_timeout, options.retries, options.queue, options.selector, options.arg))
+  end
+  return take(send(message.body, message.topic, message))
 end
 
 -- A selector may be asked when the caller has changed the table for its next message.
@@ -200,18 +198,18 @@ end
 local function send_later(send, message, options, callback)
   local tags, keys, properties = message.tags, message.keys, message.properties
   local flag, wait, more = message.flag, message.wait, has_more(message)
+  if options ~= nil and type(options) ~= "table" then check_options(options) end
+  if tags ~= nil or keys ~= nil or properties ~= nil or flag ~= nil or wait ~= nil or more then
+    if options ~= nil then return accepted(hand_over(send, message, options, callback)) end
+    return accepted(send(message.body, message.topic, message, nil, nil, nil, nil, nil, nil, nil,
+      tags, keys, properties, flag, wait, more, callback))
+  end
   if options ~= nil then
-    if type(options) ~= "table" then check_options(options) end
-    return accepted(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
-      more, options, options.timeout, options.attempt_timeout, options.retries, options.queue,
-      options.selector, options.arg, callback))
+    return accepted(send(message.body, message.topic, message, options, options.timeout,
+      options.attempt_timeout, options.retries, options.queue, options.selector, options.arg,
+      callback))
   end
-  if tags == nil and keys == nil and properties == nil and flag == nil and wait == nil
-    and not more then
-    return accepted(send(message.body, message.topic, message, callback))
-  end
-  return accepted(send(message.body, message.topic, message, tags, keys, properties, flag, wait,
-    more, callback))
+  return accepted(send(message.body, message.topic, message, callback))
 end
 
 --- Starts to send a message and returns; what comes of it is told to the callback, later and exactly
@@ -292,16 +290,16 @@ local function send_batch(self, method, finish, messages, options, callback)
     end
     local body = message.body
     bodies[i] = body
-    local ok, pending = add(body, message.topic, message, message.tags, message.keys,
-      message.properties, message.flag, message.wait, has_more(message), draft)
+    local ok, pending = add(body, message.topic, message, draft, nil, nil, nil, nil, nil, nil,
+      message.tags, message.keys, message.properties, message.flag, message.wait,
+      has_more(message))
     if not ok then return take(ok, pending) end
   end
   local send, shown = batch["send" .. method], messages[1]
   local topic = shown and shown.topic
-  if options == nil then return finish(send(bodies, topic, shown, draft, split, callback)) end
-  return finish(send(bodies, topic, shown, draft, split, callback, nil, nil, nil, options,
-    options.timeout, options.attempt_timeout, options.retries, options.queue,
-    options.selector, options.arg))
+  local given = options or {}
+  return finish(send(bodies, topic, shown, options, given.timeout, given.attempt_timeout,
+    given.retries, given.queue, given.selector, given.arg, draft, split, callback))
 end
 
 --- Besides those of a send.
@@ -357,7 +355,7 @@ function Producer:request(message, options)
     refuse_message(self, message, "request")
   end
   check_options(options)
-  return take(M.hand_over(self.requester, message, options))
+  return take(hand_over(self.requester, message, options))
 end
 
 --- Starts a request and returns; the callback gets what `request` would have returned, later and
@@ -377,7 +375,7 @@ function Producer:request_async(message, options, callback)
   check_options(options)
   local shown = message
   if options and options.selector ~= nil then shown = copy_of(message) end
-  return accepted(M.hand_over(send, shown, options, callback))
+  return accepted(hand_over(send, shown, options, callback))
 end
 
 --- What a producer of `rocketmq.transaction_producer` does; this one raises.

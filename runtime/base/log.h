@@ -16,7 +16,7 @@ typedef struct rmq_log {
 } rmq_log;
 
 void rmq_log_line(const rmq_log *log, rmq_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((cold, format(printf, 3, 4)));
 
 const char *rmq_log_level_name(rmq_log_level level); /* "debug", "info", "warn", "error" */
 

@@ -102,7 +102,7 @@ typedef struct topic_share {
   rmq_buf fixed, fixed_of_batch; /* of rmq_send_fixed_encode */
 } topic_share;
 
-/* The header of a send as far as it is the same for the whole topic. */
+/* The part of the header that is the same for the whole topic. */
 static rmq_send_header fixed_header(const rmq_send *send) {
   const rmq_producer *producer = send->producer;
   return (rmq_send_header){
@@ -177,16 +177,25 @@ int32_t rmq_send_pick(rmq_send *send, rmq_publish *publish, rmq_mono now) {
 
 /* ---- One attempt ---- */
 
+/* What the topic's sends share of their headers is written already, for all but those with counts of
+ * their own. */
+static rmq_send_header begin_header(rmq_send *send) {
+  bool counts = send->reconsume_times != 0 || send->max_reconsume_times != -1;
+  if (counts || send->producer->serialize == RMQ_SERIALIZE_JSON) {
+    rmq_send_header header = fixed_header(send);
+    header.reconsume_times = send->reconsume_times;
+    header.max_reconsume_times = send->max_reconsume_times;
+    return header;
+  }
+  const topic_share *share = share_of(send);
+  return (rmq_send_header){
+      .fixed = rmq_buf_slice(send->carries ? &share->fixed_of_batch : &share->fixed)};
+}
+
 static void encode(rmq_request *request, rmq_buf *out, int32_t opaque) {
   rmq_send *send = send_of(request);
   const rmq_producer *producer = send->producer;
-  const topic_share *share = share_of(send);
-  rmq_send_header header = fixed_header(send);
-  if (send->reconsume_times == 0 && send->max_reconsume_times == -1) {
-    header.fixed = rmq_buf_slice(send->carries ? &share->fixed_of_batch : &share->fixed);
-  }
-  header.reconsume_times = send->reconsume_times;
-  header.max_reconsume_times = send->max_reconsume_times;
+  rmq_send_header header = begin_header(send);
   header.queue_id = send->queue_id;
   header.born_timestamp = send->born_ms;
   header.flag = send->flag;

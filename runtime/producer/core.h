@@ -49,11 +49,10 @@ typedef struct rmq_send {
   /* What is sent. */
   rmq_topic *topic; /* held */
   rmq_slice body;   /* the caller's */
-  rmq_buf properties;
-  int64_t born_ms; /* wall clock, when the send was made */
-  char msg_id[RMQ_UNIQUE_ID_MAX];
-  uint8_t msg_id_len;
-  rmq_buf given; /* the given queue's broker, NUL terminated; empty: the producer chooses */
+  int32_t flag;
+  int32_t sys_flag;
+  int32_t reconsume_times;     /* 0 unless the topic is a %RETRY% one */
+  int32_t max_reconsume_times; /* -1: not said */
 
   /* How. */
   rmq_send_done *done;
@@ -61,23 +60,20 @@ typedef struct rmq_send {
   rmq_mono started;
   rmq_mono deadline; /* the end of the budget */
   int64_t attempt_timeout_ms;
+  rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
+  int64_t key;            /* for `choose` */
+  rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
+  rmq_hold *hold;         /* NULL: nothing to be done first */
   int retries;
-  int32_t flag;
-  int32_t sys_flag;
-  int32_t reconsume_times;     /* 0 unless the topic is a %RETRY% one */
-  int32_t max_reconsume_times; /* -1: not said */
   bool oneway;
   bool reply; /* it goes to the broker's reply service */
   bool own;   /* the producer's own: no hook, counter, limit or flush knows of it */
   bool wait;
-  bool gathers;           /* it may be gathered, and has not been yet */
-  bool carries;           /* it makes the attempts for `members`, and has no message of its own */
-  uint8_t mode;           /* an rmq_mode */
-  uint8_t generation;     /* how many hooks stand between this send and the script */
-  bool timer_message;     /* it is to wait, in a way that brokers know since 5.0 */
-  rmq_choose *choose;     /* NULL: the producer chooses, or the queue is given from the start */
-  int64_t key;            /* for `choose` */
-  rmq_admitted *admitted; /* to be told when the send has got room; NULL afterwards */
+  bool gathers;       /* it may be gathered, and has not been yet */
+  bool carries;       /* it makes the attempts for `members`, and has no message of its own */
+  bool timer_message; /* it is to wait, in a way that brokers know since 5.0 */
+  uint8_t mode;       /* an rmq_mode */
+  uint8_t generation; /* how many hooks stand between this send and the script */
 
   /* The attempt. */
   bool chosen;     /* `broker` and `queue_id` are what `choose` said */
@@ -85,6 +81,7 @@ typedef struct rmq_send {
   bool asked_anew; /* the route was asked for because the given broker was not known */
   bool encoded;    /* the transport has this attempt's bytes */
   bool has_kept;   /* a result with another status than SEND_OK, in case nothing better comes */
+  uint8_t msg_id_len;
   rmq_phase phase;
   int attempts; /* begun so far */
   int pauses;   /* made so far */
@@ -94,35 +91,39 @@ typedef struct rmq_send {
   const char *broker;
   const char *addr;
   rmq_mono attempt_started;
-  rmq_fault *fault;    /* the broker's, held; NULL when nothing is noted of attempts */
-  rmq_failure failure; /* earlier attempts are its tries; concluded when the send fails */
+  rmq_fault *fault;         /* the broker's, held; NULL when nothing is noted of attempts */
+  rmq_group *group;         /* that it is gathered in, or under way for; NULL: none */
+  void *hook_state;         /* the hooks' own */
+  size_t index;             /* its position among the messages of one call, from 0 */
+  struct rmq_send *carrier; /* of a member, while it is with one */
+
+  int64_t born_ms; /* wall clock, when the send was made */
+  char msg_id[RMQ_UNIQUE_ID_MAX];
+  rmq_buf properties;
+  rmq_buf given; /* the given queue's broker, NUL terminated; empty: the producer chooses */
+  rmq_hook_change change; /* what this attempt sends instead of the message's own */
+  rmq_pack pack;          /* the body's compressed bytes; a batch has none */
+  rmq_failure failure;    /* earlier attempts are its tries; concluded when the send fails */
 
   /* What only some need. */
-  rmq_pack pack;           /* the body's compressed bytes; a batch has none */
   rmq_timer timer;         /* of the phase */
   rmq_link room;           /* in the producer's `waiting` */
   rmq_route_waiter waiter; /* for the route */
-  rmq_hold *hold;          /* NULL: nothing to be done first */
   rmq_send_status kept_status;
+  int kept_attempt; /* the number of the attempt that brought it */
   rmq_send_reply kept;
   rmq_buf kept_texts; /* what `kept` points into, and the broker's name at its start */
   size_t kept_broker_len;
 
   /* Batches, see carrier.h. */
-  struct rmq_send *carrier; /* of a member, while it is with one */
-  rmq_link member;          /* in its carrier's `members` */
-  size_t index;             /* its position among the messages of one call, from 0 */
-  size_t place;             /* its position in the batch of the last attempt */
-  rmq_link members;         /* of a carrier, in the order in which they are sent */
+  rmq_link member;  /* in its carrier's `members` */
+  size_t place;     /* its position in the batch of the last attempt */
+  rmq_link members; /* of a carrier, in the order in which they are sent */
   size_t n_members;
   size_t member_bytes;    /* the lengths of their bodies */
   size_t n_encoded;       /* how many there were in the last attempt */
   rmq_timer expiry;       /* the first one's time is over before the carrier's */
-  rmq_group *group;       /* that it is gathered in, or under way for; NULL: none */
-  int kept_attempt;       /* the number of the attempt that brought it */
   int32_t tried_queue_id; /* of the attempt that failed last */
-  void *hook_state;       /* the hooks' own */
-  rmq_hook_change change; /* what this attempt sends instead of the message's own */
 } rmq_send;
 
 typedef enum rmq_state {

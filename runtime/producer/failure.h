@@ -3,7 +3,8 @@
 
 #include "base/buf.h"
 
-/* Why a send came to nothing, for a person and for a program. */
+/* Why a send came to nothing, for a person and for a program. What writes the sentences is marked as
+ * cold, so that the code around its calls stands apart from what every message goes through. */
 
 typedef enum rmq_kind {
   RMQ_KIND_MESSAGE,  /* the message itself is not acceptable */
@@ -57,7 +58,7 @@ void rmq_failure_try(rmq_failure *failure, rmq_kind kind, int32_t code, bool wri
 /* Sets kind, code and message (cut at 1023 bytes), and forgets topic, broker and address; the
  * attempts stay. */
 void rmq_failure_set(rmq_failure *failure, rmq_kind kind, int32_t code, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+    __attribute__((cold, format(printf, 4, 5)));
 
 /* True when a broker's refusal with SYSTEM_ERROR means that a batch is longer than it stores: another
  * attempt would get the same. */
@@ -65,7 +66,7 @@ bool rmq_remark_says_too_long(rmq_slice remark);
 
 /* Puts words before the message: what it is about. */
 void rmq_failure_prefix(rmq_failure *failure, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+    __attribute__((cold, format(printf, 2, 3)));
 
 /* True when a broker that got the message in one of the attempts did not answer. */
 bool rmq_failure_may_be_stored(const rmq_failure *failure);

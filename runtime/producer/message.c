@@ -234,8 +234,20 @@ static int check_all(const rmq_message *message, size_t given_len, const rmq_buf
   return 0;
 }
 
+/* True for most messages: a topic and a body, and nothing that could be wrong. */
+static bool gives_nothing(const rmq_message *message) {
+  size_t texts = message->tags.len | message->sharding_key.len | message->buyer_id.len;
+  size_t lists = message->n_keys | message->n_properties | message->n_lmq | message->n_system;
+  return (texts | lists | (size_t)message->delay_kind) == 0;
+}
+
 int rmq_message_properties(const rmq_message *message, rmq_slice msg_id, rmq_buf *out,
                            rmq_failure *why) {
+  if (gives_nothing(message)) {
+    rmq_buf_clear(out);
+    put_our_own(message->wait, msg_id, out);
+    return 0;
+  }
   if (put_given(message, out, why) < 0) return RMQ_EINVAL;
   size_t given_len = rmq_buf_len(out);
   put_system(message, out);

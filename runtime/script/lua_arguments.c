@@ -88,9 +88,14 @@ static int wrong_field(lua_State *L, const rmq_arguments *arguments, const char 
 
 static rmq_slice read_message_text(lua_State *L, const rmq_arguments *arguments, int index,
                                    const char *field) {
+  rmq_slice text = {NULL, 0};
   int type = lua_type(L, index);
-  if (type != LUA_TSTRING && type != LUA_TNIL) wrong_field(L, arguments, field, "a string", index);
-  return read_text(L, index, field);
+  if (type == LUA_TSTRING) {
+    text.ptr = lua_tolstring(L, index, &text.len);
+  } else if (type != LUA_TNIL) {
+    wrong_field(L, arguments, field, "a string", index);
+  }
+  return text;
 }
 
 /* --- Keys and properties --- */
@@ -359,7 +364,9 @@ static void read_light_queues(lua_State *L, rmq_arguments *arguments, rmq_messag
   message->n_lmq = n;
 }
 
+/* What few have; leaves values on the stack. */
 static int read_more(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
+  if (!lua_toboolean(L, RMQ_ARG_MORE)) return 0;
   luaL_checkstack(L, 8 + RMQ_REPLY_VALUES, NULL);
   if (read_delay(L, arguments, message) < 0) return RMQ_EINVAL;
   message->sharding_key = read_text_field(L, arguments, "sharding_key");
@@ -424,21 +431,19 @@ static int read_queue(lua_State *L, rmq_arguments *arguments, const rmq_message 
 
 /* --- All of it --- */
 
+/* Looking for names at every message would cost more than the rest of reading it. */
 static bool shall_look(rmq_arguments *arguments) {
   uint64_t n = arguments->sends++;
   return n < LOOK_AT_FIRST || n % LOOK_AT_EACH == 0 || arguments->always_look;
 }
 
 static void look_for_unknown_names(lua_State *L, rmq_arguments *arguments, bool has_options) {
-  if (!shall_look(arguments)) return;
   int top = lua_gettop(L);
   rmq_names names = message_names;
   if (arguments->member) names.where = lua_pushfstring(L, "messages[%d]", arguments->member);
   rmq_names_check(L, &names, RMQ_ARG_MESSAGE);
   lua_settop(L, top);
-  if (has_options && !lua_isnil(L, RMQ_ARG_OPTIONS)) {
-    rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
-  }
+  if (has_options) rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
 }
 
 static void check_selector(lua_State *L) {
@@ -481,7 +486,7 @@ static rmq_slice read_tags(lua_State *L, const rmq_arguments *arguments) {
   return read_message_text(L, arguments, RMQ_ARG_TAGS, "tags");
 }
 
-/* What a message may have besides topic and body. */
+/* What many messages have besides topic and body. */
 static int read_rest(lua_State *L, rmq_arguments *arguments, rmq_message *message) {
   message->tags = read_tags(L, arguments);
   read_properties(L, arguments, message);
@@ -490,20 +495,15 @@ static int read_rest(lua_State *L, rmq_arguments *arguments, rmq_message *messag
   return read_flag(L, arguments, message);
 }
 
-static int read_all(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
-                    rmq_send_options *options) {
-  if (last > RMQ_ARG_MESSAGE && read_rest(L, arguments, message) < 0) return RMQ_EINVAL;
-  if (last >= RMQ_ARG_OPTIONS && read_options(L, arguments, message, options) < 0) {
-    return RMQ_EINVAL;
-  }
-  /* After the options: what it leaves on the stack must not be taken for one. */
-  if (last < RMQ_ARG_MORE || !lua_toboolean(L, RMQ_ARG_MORE)) return 0;
-  return read_more(L, arguments, message);
+/* The producer's own selector may stand in where there are no options. */
+static bool have_options(lua_State *L, int last) {
+  if (last < RMQ_ARG_OPTIONS) return false;
+  return !lua_isnil(L, RMQ_ARG_OPTIONS) || rmq_arguments_have_selector(L, last);
 }
 
 int rmq_arguments_stand_in(lua_State *L, int last, int selector) {
   int above = lua_gettop(L) - last; /* a callback */
-  if (last >= RMQ_ARG_SELECTOR) {
+  if (last >= RMQ_ARG_SELECTOR_ARG) {
     if (!lua_isnil(L, RMQ_ARG_SELECTOR) || !lua_isnil(L, RMQ_ARG_QUEUE)) return last;
   } else {
     lua_settop(L, RMQ_ARG_SELECTOR_ARG + above);
@@ -513,37 +513,45 @@ int rmq_arguments_stand_in(lua_State *L, int last, int selector) {
       lua_pushnil(L);
       lua_replace(L, last + 1);
     }
+    last = RMQ_ARG_SELECTOR_ARG;
   }
   lua_rawgeti(L, LUA_REGISTRYINDEX, selector);
   lua_replace(L, RMQ_ARG_SELECTOR);
-  return RMQ_ARG_SELECTOR_ARG;
+  return last;
 }
 
 bool rmq_arguments_have_selector(lua_State *L, int last) {
   return last >= RMQ_ARG_SELECTOR && !lua_isnil(L, RMQ_ARG_SELECTOR);
 }
 
-static int read_message(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
-                        rmq_send_options *options) {
-  look_for_unknown_names(L, arguments, last >= RMQ_ARG_OPTIONS);
+/* Topic and body, which is mostly all there is. */
+static void read_message(lua_State *L, const rmq_arguments *arguments, rmq_message *message) {
   *message = (rmq_message){.wait = true};
-  *options = no_options;
   message->body = read_message_text(L, arguments, RMQ_ARG_BODY, "body");
   message->topic = read_message_text(L, arguments, RMQ_ARG_TOPIC, "topic");
-  return read_all(L, last, arguments, message, options);
 }
 
 int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
                        rmq_send_options *options) {
+  bool has_options = have_options(L, last), has_rest = last >= RMQ_ARG_TAGS;
   arguments->member = 0;
-  return read_message(L, last, arguments, message, options);
+  if (shall_look(arguments)) {
+    look_for_unknown_names(L, arguments, has_options && !lua_isnil(L, RMQ_ARG_OPTIONS));
+  }
+  read_message(L, arguments, message);
+  *options = no_options;
+  if (has_rest && read_rest(L, arguments, message) < 0) return RMQ_EINVAL;
+  if (has_options && read_options(L, arguments, message, options) < 0) return RMQ_EINVAL;
+  return has_rest ? read_more(L, arguments, message) : 0;
 }
 
 int rmq_arguments_read_member(lua_State *L, int number, rmq_arguments *arguments,
                               rmq_message *message) {
-  rmq_send_options none;
   arguments->member = number;
-  int status = read_message(L, RMQ_ARG_MORE, arguments, message, &none);
+  if (shall_look(arguments)) look_for_unknown_names(L, arguments, false);
+  read_message(L, arguments, message);
+  int status = read_rest(L, arguments, message);
+  if (status == 0) status = read_more(L, arguments, message);
   if (status < 0) rmq_failure_prefix(&arguments->refusal, "messages[%d]: ", number);
   return status;
 }
@@ -552,9 +560,8 @@ int rmq_arguments_read_batch(lua_State *L, int last, rmq_arguments *arguments, r
                              rmq_send_options *options) {
   rmq_message message = {.topic = topic};
   *options = no_options;
-  if (last < RMQ_ARG_OPTIONS) return 0;
-  bool has_options = !lua_isnil(L, RMQ_ARG_OPTIONS);
-  if (has_options && shall_look(arguments)) {
+  if (!have_options(L, last)) return 0;
+  if (!lua_isnil(L, RMQ_ARG_OPTIONS) && shall_look(arguments)) {
     rmq_names_check(L, &batch_option_names, RMQ_ARG_OPTIONS);
   }
   return read_options(L, arguments, &message, options);

@@ -28,6 +28,7 @@ void rmq_names_check(lua_State *L, const rmq_names *names, int index);
 
 /* luaL_error with the position of the caller of the Lua function that called us: a script's own
  * line, not that of the module between. */
-int rmq_lua_raise(lua_State *L, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int rmq_lua_raise(lua_State *L, const char *format, ...)
+    __attribute__((cold, format(printf, 2, 3)));
 
 #endif

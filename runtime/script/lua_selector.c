@@ -194,12 +194,15 @@ static void push_selector(lua_State *L, const rmq_lua_selector_call *values) {
   }
 }
 
-static void push_message_and_arg(lua_State *L, const rmq_lua_selector_call *values) {
+/* Selector, message and argument. */
+static void push_all(lua_State *L, const rmq_lua_selector_call *values) {
   if (values->from) {
+    lua_pushvalue(values->from, values->selector);
     lua_pushvalue(values->from, values->message);
     lua_pushvalue(values->from, values->arg);
-    lua_xmove(values->from, L, 2);
+    lua_xmove(values->from, L, 3);
   } else {
+    push_field(L, values, values->selector);
     push_field(L, values, values->message);
     push_field(L, values, values->arg);
   }
@@ -423,8 +426,7 @@ static bool get_ready(lua_State *thread, call *c) {
 static int push_question(lua_State *thread, const call *c) {
   const rmq_choice *choice = c->choice;
   lua_pushvalue(thread, ASKER);
-  push_selector(thread, c->values);
-  push_message_and_arg(thread, c->values);
+  push_all(thread, c->values);
   if (choice->attempt == 1 && !c->list->suspect) return 3;
   lua_pushboolean(thread, c->list->suspect);
   if (choice->attempt == 1) return 4;

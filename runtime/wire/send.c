@@ -77,8 +77,8 @@ static uint8_t *write_fields(uint8_t *at, const rmq_send_header *header) {
 
 /* The room for a header's fields, whichever way they are written. */
 static size_t most_of(const rmq_send_header *header) {
-  return BINARY_MOST + header->producer_group.len + header->topic.len + header->default_topic.len +
-         header->properties.len + header->broker_name.len;
+  return BINARY_MOST + header->fixed.len + header->producer_group.len + header->topic.len +
+         header->default_topic.len + header->properties.len + header->broker_name.len;
 }
 
 void rmq_send_fixed_encode(rmq_buf *out, const rmq_send_header *header) {

@@ -19,13 +19,13 @@ typedef struct rmq_send_header {
   int32_t max_reconsume_times; /* -1: not sent */
   bool batch;
   rmq_slice broker_name; /* empty: not sent */
-  rmq_slice fixed;       /* what rmq_send_fixed_encode made of it, or empty; not for JSON */
+  rmq_slice
+      fixed; /* what rmq_send_fixed_encode made of it, or empty: they stand above; not for JSON */
 } rmq_send_header;
 
 /* Appends the fields that do not change from one message of a topic to the next, in the ROCKETMQ
  * serialization: all but queue_id, sys_flag, born_timestamp, flag, properties and broker_name.
- * Whoever sends many keeps this and puts it into `fixed`; the header's own values must then still be
- * those. */
+ * Whoever sends many keeps this and puts it into `fixed`, instead of the values it was made of. */
 void rmq_send_fixed_encode(rmq_buf *out, const rmq_send_header *header);
 
 /* Appends a whole send request with a V2 header. `code` is RMQ_SEND_MESSAGE_V2, RMQ_SEND_BATCH_MESSAGE
