@@ -7,11 +7,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "sim/invariants.h"
-#include "wire/codes.h"
+#include "sim/workload_private.h"
 
 static void task_step(void *arg, uint64_t data);
-
-static sim_random *chance_of(sim_workload *workload) { return &workload->world->random; }
 
 /* ---- Completion ---- */
 
@@ -38,7 +36,7 @@ static void go_on_with_task(sim_workload *workload) {
   }
 }
 
-static void on_done(void *arg, const rmq_completion *completion) {
+void sim_send_done(void *arg, const rmq_completion *completion) {
   sim_send *send = arg;
   sim_workload *workload = send->owner;
   if (workload->inside_send) {
@@ -61,20 +59,7 @@ static void on_done(void *arg, const rmq_completion *completion) {
 
 /* ---- Making a message ---- */
 
-/* Texts in memory that is gone after the call: the core has to copy what it keeps. */
-typedef struct draft {
-  rmq_message message;
-  char *topic;
-  char tag[SIM_TEXT];
-  char keys[SIM_KEYS_MAX][SIM_TEXT];
-  char number[SIM_TEXT];
-  char value[SIM_TEXT];
-  char broker[16];
-  rmq_slice key_slices[SIM_KEYS_MAX];
-  rmq_field properties[2];
-} draft;
-
-static void write_draft(draft *out, const sim_workload *workload, const sim_send *send) {
+void sim_draft_write(sim_draft *out, const sim_workload *workload, const sim_send *send) {
   memset(out, 0, sizeof *out);
   const char *topic = workload->cluster->truth.topics[send->topic].name;
   out->topic = rmq_copy_text(topic, strlen(topic));
@@ -184,7 +169,7 @@ static void choose_options(sim_workload *workload, sim_send *send) {
 /* ---- Sending ---- */
 
 /* The messages that are refused before anything happens. */
-static void spoil(sim_workload *workload, draft *wrong) {
+void sim_draft_spoil(sim_workload *workload, sim_draft *wrong) {
   switch (sim_random_between(chance_of(workload), 0, 5)) {
     case 0:
       wrong->message.topic = rmq_slice_text("");
@@ -207,23 +192,27 @@ static void spoil(sim_workload *workload, draft *wrong) {
   }
 }
 
-static void submit(sim_workload *workload, sim_send *send, bool spoiled) {
-  draft message;
-  write_draft(&message, workload, send);
-  if (spoiled) spoil(workload, &message);
-  send->owner = workload;
+void sim_send_start(sim_workload *workload, sim_send *send) {
   int64_t timeout_ms = send->options.timeout_ms;
   if (timeout_ms == 0) timeout_ms = rmq_producer_settings(workload->producer)->send_msg_timeout;
+  send->owner = workload;
   send->budget_us = timeout_ms * 1000;
   send->started_us = workload->world->now_us;
   send->frozen_us = workload->world->frozen_us;
   send->state = SIM_SEND_UNDER_WAY;
-  rmq_producer_stats before = rmq_producer_stats_of(workload->producer);
   sim_note_avoided(workload, send->avoided_us);
+}
+
+static void submit(sim_workload *workload, sim_send *send, bool spoiled) {
+  sim_draft message;
+  sim_draft_write(&message, workload, send);
+  if (spoiled) sim_draft_spoil(workload, &message);
+  sim_send_start(workload, send);
+  rmq_producer_stats before = rmq_producer_stats_of(workload->producer);
   bool inside = workload->inside_send; /* a hook sends */
   workload->inside_send = true;
   int status =
-      rmq_producer_send(workload->producer, &message.message, &send->options, on_done, send);
+      rmq_producer_send(workload->producer, &message.message, &send->options, sim_send_done, send);
   workload->inside_send = inside;
   sim_note(workload->world, status ? "send refused" : "send", send->number, status);
   free(message.topic);
@@ -240,138 +229,7 @@ static void submit(sim_workload *workload, sim_send *send, bool spoiled) {
   sim_check_refusal(workload, send, status, spoiled, 1, send->body_len, &before);
 }
 
-/* ---- Batches ---- */
-
-/* The messages of one call. */
-typedef struct batch {
-  rmq_link link; /* in workload->batches */
-  sim_workload *workload;
-  int n, left;
-  sim_send *sends[SIM_BATCH_MAX];
-} batch;
-
-static void drop_batch(batch *of) {
-  rmq_link_remove(&of->link);
-  free(of);
-}
-
-void sim_workload_forget_batches(sim_workload *workload) {
-  while (!rmq_link_alone(&workload->batches)) {
-    drop_batch(rmq_link_owner(workload->batches.next, batch, link));
-  }
-}
-
-static void on_member_done(void *arg, const rmq_completion *completion) {
-  batch *of = arg;
-  if (completion->index >= (size_t)of->n) {
-    sim_break(of->workload->world, "message %zu of a batch of %d completes", completion->index,
-              of->n);
-    return;
-  }
-  sim_send *send = of->sends[completion->index];
-  if (--of->left == 0) drop_batch(of);
-  on_done(send, completion);
-}
-
-/* The selector of a batch is asked for each request, and not told which messages are in it. */
-static int choose_for_batch(void *arg, const rmq_choice *choice, const rmq_publish_queue **queue,
-                            rmq_failure *why) {
-  batch *of = arg;
-  sim_workload *workload = of->workload;
-  sim_random *random = chance_of(workload);
-  const rmq_publish *publish = choice->publish;
-  if (sim_random_chance(random, 50000)) {
-    for (int i = 0; i < of->n; i++) of->sends[i]->no_choice = true;
-    rmq_failure_set(why, RMQ_KIND_SELECTOR, 0, "no queue of topic %s is good enough",
-                    workload->cluster->truth.topics[of->sends[0]->topic].name);
-    return RMQ_EINVAL;
-  }
-  *queue = &publish->queues[sim_random_between(random, 0, (int64_t)publish->n_queues - 1)];
-  return 0;
-}
-
-/* What the messages of a batch have in common is the first one's. */
-static void agree(sim_send *send, const sim_send *first) {
-  send->topic = first->topic;
-  send->wait = first->wait;
-  send->options = first->options;
-  send->given_broker = first->given_broker;
-  send->batch_chose = first->batch_chose;
-}
-
-/* Adds a message, and before it one that is wrong and must leave the draft as it was. */
-static void add_to_draft(sim_workload *workload, rmq_draft *to, const sim_send *send) {
-  draft message;
-  write_draft(&message, workload, send);
-  if (sim_random_chance(chance_of(workload), workload->plan.odd_ppm)) {
-    draft wrong = message;
-    wrong.message.properties = wrong.properties;
-    wrong.message.keys = wrong.key_slices;
-    spoil(workload, &wrong);
-    if (rmq_draft_add(to, &wrong.message) != RMQ_EINVAL) {
-      sim_break(workload->world, "a wrong message came into a batch before send %" PRIu32,
-                send->number);
-    }
-  }
-  if (rmq_draft_add(to, &message.message) != 0) {
-    sim_break(workload->world, "send %" PRIu32 " cannot be in a batch", send->number);
-  }
-  free(message.topic);
-}
-
-static void start_send(sim_workload *workload, sim_send *send) {
-  int64_t timeout_ms = send->options.timeout_ms;
-  if (timeout_ms == 0) timeout_ms = rmq_producer_settings(workload->producer)->send_msg_timeout;
-  send->owner = workload;
-  send->budget_us = timeout_ms * 1000;
-  send->started_us = workload->world->now_us;
-  send->frozen_us = workload->world->frozen_us;
-  send->state = SIM_SEND_UNDER_WAY;
-}
-
-static void refused_batch(sim_workload *workload, batch *of, int status, size_t bytes,
-                          const rmq_producer_stats *before) {
-  for (int i = 0; i < of->n; i++) {
-    of->sends[i]->state = SIM_SEND_REFUSED;
-    free(of->sends[i]->body);
-    of->sends[i]->body = NULL;
-  }
-  workload->refused += (uint64_t)of->n;
-  sim_check_refusal(workload, of->sends[0], status, false, (size_t)of->n, bytes, before);
-  drop_batch(of);
-}
-
-/* Sends `of`, whose messages are made. */
-static void submit_batch(sim_workload *workload, batch *of) {
-  rmq_producer *producer = workload->producer;
-  rmq_draft *to = rmq_draft_new(producer);
-  rmq_draft_options options = {.send = of->sends[0]->options, .split = true};
-  if (of->sends[0]->batch_chose) options.send.choose = choose_for_batch;
-  size_t bytes = 0;
-  for (int i = 0; i < of->n; i++) {
-    sim_send *send = of->sends[i];
-    start_send(workload, send);
-    sim_note_avoided(workload, send->avoided_us);
-    add_to_draft(workload, to, send);
-    bytes += send->body_len;
-  }
-  rmq_producer_stats before = rmq_producer_stats_of(producer);
-  workload->ledger->under_way += (size_t)of->n;
-  of->left = of->n;
-  workload->inside_send = true;
-  int status = rmq_draft_send(to, &options, on_member_done, of);
-  workload->inside_send = false;
-  sim_note(workload->world, status < 0 ? "batch refused" : "batch", of->n, status);
-  if (status >= 0) {
-    workload->accepted += (uint64_t)of->n;
-    return;
-  }
-  rmq_draft_drop(to);
-  workload->ledger->under_way -= (size_t)of->n;
-  refused_batch(workload, of, status, bytes, &before);
-}
-
-static sim_send *make_send(sim_workload *workload, bool from_task) {
+sim_send *sim_send_make(sim_workload *workload, bool from_task) {
   sim_send *send = sim_ledger_add(workload->ledger);
   send->from_task = from_task;
   send->topic = choose_topic(workload);
@@ -387,7 +245,7 @@ static bool may_send(sim_workload *workload) {
 static void send_one(sim_workload *workload, bool from_task) {
   workload->sends_left--;
   bool spoiled = sim_random_chance(chance_of(workload), workload->plan.odd_ppm);
-  sim_send *send = make_send(workload, from_task);
+  sim_send *send = sim_send_make(workload, from_task);
   submit(workload, send, spoiled);
   /* A task goes on after an error, too; not at once, or it would never end. */
   if (from_task && send->state == SIM_SEND_REFUSED && may_send(workload)) {
@@ -398,30 +256,9 @@ static void send_one(sim_workload *workload, bool from_task) {
 void sim_workload_send_from_hook(sim_workload *workload, const sim_send *cause) {
   if (!may_send(workload) || workload->forked) return;
   workload->sends_left--;
-  sim_send *send = make_send(workload, false);
+  sim_send *send = sim_send_make(workload, false);
   send->generation = cause->generation + 1;
   submit(workload, send, false);
-}
-
-static void send_batch(sim_workload *workload) {
-  sim_random *random = chance_of(workload);
-  int n = (int)sim_random_spread(random, 1, SIM_BATCH_MAX);
-  if (n > workload->sends_left) n = workload->sends_left;
-  /* In a sealed producer adding is refused already, which is looked at elsewhere. */
-  if (workload->stopping || workload->forked) return;
-  batch *of = rmq_alloc_zero(1, sizeof *of);
-  of->workload = workload;
-  of->n = n;
-  rmq_link_append(&workload->batches, &of->link);
-  workload->sends_left -= n;
-  for (int i = 0; i < n; i++) {
-    of->sends[i] = make_send(workload, false);
-    if (i > 0) agree(of->sends[i], of->sends[0]);
-    if (i > 0) continue;
-    of->sends[0]->batch_chose = of->sends[0]->options.choose != NULL;
-    of->sends[0]->options.choose = NULL;
-  }
-  submit_batch(workload, of);
 }
 
 static void task_step(void *arg, uint64_t data) {
@@ -436,7 +273,7 @@ static void burst(void *arg, uint64_t data) {
   int n = (int)sim_random_spread(chance_of(workload), 1, workload->plan.burst);
   while (n-- > 0 && may_send(workload)) {
     if (sim_random_chance(chance_of(workload), workload->plan.batch_ppm)) {
-      send_batch(workload);
+      sim_workload_batch(workload);
     } else {
       send_one(workload, false);
     }
