@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "sim/cluster.h"
+#include "sim/halves.h"
 #include "sim/trace.h"
 #include "wire/batch.h"
 #include "wire/codes.h"
@@ -203,6 +203,7 @@ static void check_order(sim_broker *broker, int topic, int32_t queue, const sim_
 typedef struct request {
   const rmq_header *header;
   rmq_send_header fields;
+  rmq_slice body;
   sim_send **sends;
   size_t n, cap;
 } request;
@@ -236,6 +237,7 @@ static sim_copy store(sim_broker *broker, int topic, const request *of, rmq_buf 
     copy.offset = broker->offsets[topic]++;
     sim_ledger_stored(broker->cluster->ledger, of->sends[i], copy);
     check_order(broker, topic, copy.queue, of->sends[i]);
+    if (of->sends[i]->half) sim_half_stored(broker, of->sends[i], &of->fields, of->body, copy);
     size_t id_len = sim_offset_id(copy, id);
     if (i > 0) rmq_buf_u8(ids, ',');
     rmq_buf_bytes(ids, id, id_len);
@@ -293,6 +295,10 @@ static bool look_at(sim_broker *broker, request *of, const rmq_send_header *fiel
               (int)fields->topic.len, fields->topic.ptr, (int)fields->producer_group.len,
               fields->producer_group.ptr);
     return false;
+  }
+  if (!sim_half_is_right(send, fields)) {
+    sim_break(cluster->world, "send %u is a half message, and does not say so, or the other way",
+              send->number);
   }
   bool oneway = of->header->flag & RMQ_FLAG_ONEWAY;
   if (oneway != (send->options.mode == RMQ_MODE_ONEWAY)) {
@@ -353,7 +359,7 @@ static bool on_trace(sim_broker *broker, sim_connection *connection, const rmq_h
 
 static bool on_send(sim_broker *broker, sim_connection *connection, const rmq_header *header,
                     rmq_slice body) {
-  request of = {.header = header};
+  request of = {.header = header, .body = body};
   const char *missing = "";
   if (rmq_send_header_decode(header, &of.fields, &missing) != 0) {
     sim_break(broker->cluster->world, "a send request without a usable %s", missing);
@@ -396,7 +402,8 @@ static bool on_frame(void *owner, sim_connection *connection, const rmq_header *
                      rmq_slice body) {
   sim_broker *broker = owner;
   if (header->flag & RMQ_FLAG_RESPONSE) return true; /* to a question of ours */
-  if (connection->frames == 1 && header->code != RMQ_HEART_BEAT && !broker->moved) {
+  if (connection->frames == 1 && header->code != RMQ_HEART_BEAT && !broker->moved &&
+      !sim_half_may_come_first(header)) {
     sim_break(broker->cluster->world, "the first request on socket %u is %d and no heartbeat",
               connection->id, (int)header->code);
     return false;
@@ -418,10 +425,7 @@ static bool on_frame(void *owner, sim_connection *connection, const rmq_header *
       answer_plain(broker, connection, header, RMQ_SUCCESS, "");
       return true;
     case RMQ_END_TRANSACTION:
-      if (!(header->flag & RMQ_FLAG_ONEWAY)) {
-        sim_break(broker->cluster->world, "a broker was asked for an answer to END_TRANSACTION");
-      }
-      return true;
+      return sim_half_ends(broker, header);
     default:
       sim_break(broker->cluster->world, "a broker was sent request code %d", (int)header->code);
       return false;

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "producer/hook.h"
 #include "sim/invariants.h"
-#include "wire/number.h"
 #include "wire/properties.h"
 
 sim_change sim_change_of(uint32_t number, int attempt) {
@@ -21,14 +20,9 @@ sim_change sim_change_of(uint32_t number, int attempt) {
 /* ---- What is seen ---- */
 
 static sim_send *send_of(sim_workload *workload, const rmq_hook_attempt *attempt) {
-  int32_t number = -1;
-  rmq_slice text = rmq_properties_find(attempt->properties, "n");
-  if (rmq_number_i32(text, &number) == 0 && number >= 0 &&
-      (size_t)number < workload->ledger->n_sends) {
-    return workload->ledger->sends[number];
-  }
-  sim_break(workload->world, "a hook sees a message without its number");
-  return NULL;
+  sim_send *send = sim_ledger_find(workload->ledger, attempt->properties);
+  if (!send) sim_break(workload->world, "a hook sees a message without its number");
+  return send;
 }
 
 static bool is_body(const sim_send *send, rmq_slice body, uint8_t flip) {

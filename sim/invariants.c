@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "sim/network.h"
+#include "sim/transactions.h"
 #include "wire/codes.h"
 
 enum { TICK_US = 1000 };
@@ -336,8 +337,9 @@ void sim_check_counters(sim_workload *workload) {
   if (!workload->producer || workload->forked) return;
   check_traces(workload);
   watch_avoidances(workload);
-  const rmq_settings *settings = rmq_producer_settings(workload->producer);
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
+  sim_check_transactions(workload, &stats);
+  const rmq_settings *settings = rmq_producer_settings(workload->producer);
   /* A body that a hook has made counts besides the caller's. */
   size_t most_bytes = (size_t)settings->max_inflight_bytes * (workload->hooked ? 2 : 1);
   if (stats.inflight + stats.waiting != workload->ledger->under_way) {
@@ -380,12 +382,12 @@ void sim_check_counters_zero(sim_workload *workload) {
   if (!workload->producer) return;
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
   if (stats.inflight || stats.waiting || stats.inflight_bytes || stats.gathered ||
-      workload->ledger->under_way || stats.trace_pending) {
+      workload->ledger->under_way || stats.trace_pending || stats.transactions) {
     sim_break(workload->world,
               "after the shutdown %zu sends are under way, %zu wait, %zu are gathered, %zu bytes, "
-              "%zu trace records",
+              "%zu trace records, %zu transactions",
               stats.inflight, stats.waiting, stats.gathered, stats.inflight_bytes,
-              stats.trace_pending);
+              stats.trace_pending, stats.transactions);
   }
   if (stats.trace_sent > count_traced(workload->ledger)) {
     sim_break(workload->world, "%" PRIu64 " trace records are acknowledged, %" PRIu64 " stored",
@@ -430,4 +432,5 @@ void sim_check_end(sim_workload *workload) {
   }
   if (workload->cluster->trouble == SIM_NO_TROUBLE && workload->topics_kept && workload->even)
     check_balance(workload);
+  sim_check_transactions_end(workload);
 }

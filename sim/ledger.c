@@ -1,4 +1,5 @@
 #include "sim/ledger.h"
+#include "sim/halves.h"
 #include "sim/hooks.h"
 
 #include <inttypes.h>
@@ -18,6 +19,7 @@ sim_ledger *sim_ledger_new(sim_world *world) {
 
 void sim_ledger_free(sim_ledger *ledger) {
   for (size_t i = 0; i < ledger->n_sends; i++) {
+    sim_halves_free(ledger->sends[i]);
     free(ledger->sends[i]->body);
     free(ledger->sends[i]);
   }
@@ -49,6 +51,16 @@ void sim_body_fill(uint32_t number, char *out, size_t len) {
   }
 }
 
+bool sim_body_is(const sim_send *send, rmq_slice body, uint8_t flip) {
+  if (body.len != send->body_len) return false;
+  sim_random bytes = {UINT64_C(0x5851F42D4C957F2D) * (send->number + 1)};
+  for (size_t at = 0; at < body.len; at += 8) {
+    uint64_t eight = sim_random_next(&bytes) ^ flip * UINT64_C(0x0101010101010101);
+    if (memcmp(body.ptr + at, &eight, body.len - at < 8 ? body.len - at : 8) != 0) return false;
+  }
+  return true;
+}
+
 void sim_tag_text(uint32_t number, char out[SIM_TEXT]) {
   snprintf(out, SIM_TEXT, "tag-%" PRIu32, number);
 }
@@ -69,12 +81,17 @@ size_t sim_offset_id(sim_copy copy, char out[RMQ_UNIQUE_ID_MAX]) {
 
 /* ---- Arrivals ---- */
 
-static sim_send *find_send(sim_ledger *ledger, rmq_slice properties) {
+sim_send *sim_ledger_find(const sim_ledger *ledger, rmq_slice properties) {
   int32_t number = -1;
   int status = rmq_number_i32(rmq_properties_find(properties, "n"), &number);
-  if (status == 0 && number >= 0 && (size_t)number < ledger->n_sends) return ledger->sends[number];
-  sim_break(ledger->world, "a broker was sent a message without its number");
-  return NULL;
+  if (status != 0 || number < 0 || (size_t)number >= ledger->n_sends) return NULL;
+  return ledger->sends[number];
+}
+
+static sim_send *find_send(sim_ledger *ledger, rmq_slice properties) {
+  sim_send *send = sim_ledger_find(ledger, properties);
+  if (!send) sim_break(ledger->world, "a broker was sent a message without its number");
+  return send;
 }
 
 static bool has(rmq_slice properties, const char *name, const char *value) {
@@ -122,16 +139,6 @@ static bool find_change(const sim_ledger *ledger, const sim_send *send, rmq_slic
   return change->mark;
 }
 
-static bool is_body_right(const sim_send *send, rmq_slice body, uint8_t flip) {
-  if (body.len != send->body_len) return false;
-  sim_random bytes = {UINT64_C(0x5851F42D4C957F2D) * (send->number + 1)};
-  for (size_t at = 0; at < body.len; at += 8) {
-    uint64_t eight = sim_random_next(&bytes) ^ flip * UINT64_C(0x0101010101010101);
-    if (memcmp(body.ptr + at, &eight, body.len - at < 8 ? body.len - at : 8) != 0) return false;
-  }
-  return true;
-}
-
 /* Ids name one message each, and a message has one. */
 static void check_key(sim_ledger *ledger, sim_send *send, rmq_slice key) {
   if (send->key[0] != '\0') {
@@ -170,7 +177,7 @@ sim_send *sim_ledger_arrived(sim_ledger *ledger, int broker, const rmq_send_head
               send->number);
   } else if (!find_change(ledger, send, header->properties, &change)) {
     sim_break(ledger->world, "send %" PRIu32 " is what no hook has made of it", send->number);
-  } else if (!is_body_right(send, body, change.flip)) {
+  } else if (!sim_body_is(send, body, change.flip)) {
     sim_break(ledger->world, "the body of send %" PRIu32 " is not what was given", send->number);
   } else if (!are_properties_right(send, header->properties) || header->flag != send->flag) {
     sim_break(ledger->world, "the properties of send %" PRIu32 " are not what was given: %.*s",

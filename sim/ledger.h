@@ -2,7 +2,7 @@
 #define SIM_LEDGER_H
 
 #include "base/map.h"
-#include "producer/producer.h"
+#include "producer/transaction.h"
 #include "sim/world.h"
 #include "wire/send.h"
 
@@ -29,6 +29,25 @@ typedef struct sim_copy {
 
 enum { SIM_AVOIDED_MAX = 8 }; /* at least as many brokers as a cluster has */
 
+/* What a user knows of a transaction whose half message a send is. */
+typedef enum sim_transaction_phase {
+  SIM_TRANSACTION_NONE,   /* its half message is not stored, as far as is known */
+  SIM_TRANSACTION_OPEN,   /* the user does its part */
+  SIM_TRANSACTION_ENDING, /* the core was told what came of it */
+  SIM_TRANSACTION_ENDED,  /* and says that the broker knows, or why it does not */
+  SIM_TRANSACTION_LEFT    /* nobody can say it any more */
+} sim_transaction_phase;
+
+typedef struct sim_transaction {
+  sim_transaction_phase phase;
+  bool succeeds;              /* what comes of the user's part */
+  rmq_transaction_state said; /* when it was ended */
+  bool told;                  /* it ended without a failure */
+  int ends;                   /* END_TRANSACTIONs of that which have come to a broker */
+  int64_t ended_us;           /* when the core was told */
+  int64_t frozen_us;          /* the world's then */
+} sim_transaction;
+
 typedef struct sim_send {
   uint32_t number; /* its place in the books; travels as the property "n" */
 
@@ -38,6 +57,7 @@ typedef struct sim_send {
   bool tagged;
   int n_keys;
   bool wait;
+  bool half; /* a transaction's */
   int32_t flag;
   rmq_send_options options;
   int given_broker; /* of a given queue, also one that was chosen; or -1 */
@@ -67,6 +87,8 @@ typedef struct sim_send {
   int64_t stored_us;               /* when the first copy was */
   int n_copies;
   sim_copy copies[SIM_COPIES_MAX];
+  sim_transaction transaction;
+  struct sim_half *halves; /* what brokers keep of it, see halves.h */
 } sim_send;
 
 typedef struct sim_ledger {
@@ -84,8 +106,14 @@ void sim_ledger_free(sim_ledger *ledger);
 /* A new send in the books, without content. The books own it. */
 sim_send *sim_ledger_add(sim_ledger *ledger);
 
+/* The send whose message has these properties, by its number; or NULL. */
+sim_send *sim_ledger_find(const sim_ledger *ledger, rmq_slice properties);
+
 /* The bytes of a send's body. */
 void sim_body_fill(uint32_t number, char *out, size_t len);
+
+/* True when they are these, each changed by `flip`. */
+bool sim_body_is(const sim_send *send, rmq_slice body, uint8_t flip);
 
 /* The texts of a message: "tag-<n>", "key-<n>-<i>" and the property "p" = "value <n>". */
 enum { SIM_TEXT = 32 };

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "producer/check.h"
 #include "sim/faults.h"
 #include "sim/hooks.h"
 #include "sim/invariants.h"
 #include "sim/memory.h"
+#include "sim/transactions.h"
 #include "sim/workload.h"
 
 enum {
@@ -201,14 +201,6 @@ static void say(void *arg, rmq_log_level level, const char *line) {
   printf("%36s %s: %s\n", "", rmq_log_level_name(level), line);
 }
 
-/* Some at once, in turn each of what there is to say; some when the producer ends. */
-static void decide(void *arg, uint64_t id) {
-  const sim_workload *workload = arg;
-  if (id % 5 == 0) return;
-  rmq_producer_end_check(workload->producer, id, (rmq_transaction_state)(id % 3),
-                         rmq_slice_text(""));
-}
-
 static void begin(life *of, uint64_t seed, bool verbose) {
   sim_world_init(&of->world, seed, verbose);
   sim_random *random = &of->world.random;
@@ -233,10 +225,7 @@ static void begin(life *of, uint64_t seed, bool verbose) {
   rmq_log log = {.level = verbose ? RMQ_LOG_DEBUG : RMQ_LOG_ERROR, .write = verbose ? say : NULL};
   sim_workload_start(&of->workload, rmq_producer_new(&of->settings, &of->world.io, &log));
   sim_hooks_start(&of->workload, seed);
-  /* Brokers ask about transactions now and then. Ends are traced, too, and nobody counts those here. */
-  if (seed % 2 == 0 && !of->settings.enable_trace) {
-    rmq_producer_set_check(of->workload.producer, decide, &of->workload);
-  }
+  sim_transactions_start(&of->workload, seed);
   if (trouble == SIM_NO_TROUBLE) return;
   sim_faults_start(&of->faults, &of->world, of->cluster, sim_random_spread(random, 10000, 3000000));
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "sim/invariants.h"
+#include "sim/transactions.h"
 #include "sim/workload_private.h"
 
 static void task_step(void *arg, uint64_t data);
@@ -53,6 +54,7 @@ void sim_send_done(void *arg, const rmq_completion *completion) {
   free(send->body);
   send->body = NULL;
   if (sim_is_broken(workload->world)) return;
+  if (send->half) sim_transaction_begins(workload, send, completion);
   act_from_completion(workload);
   if (send->from_task) go_on_with_task(workload);
 }
@@ -203,6 +205,14 @@ void sim_send_start(sim_workload *workload, sim_send *send) {
   sim_note_avoided(workload, send->avoided_us);
 }
 
+static int hand_over(sim_workload *workload, const rmq_message *message, sim_send *send) {
+  rmq_producer *producer = workload->producer;
+  if (send->half) {
+    return rmq_producer_send_half(producer, message, &send->options, sim_send_done, send);
+  }
+  return rmq_producer_send(producer, message, &send->options, sim_send_done, send);
+}
+
 static void submit(sim_workload *workload, sim_send *send, bool spoiled) {
   sim_draft message;
   sim_draft_write(&message, workload, send);
@@ -211,8 +221,7 @@ static void submit(sim_workload *workload, sim_send *send, bool spoiled) {
   rmq_producer_stats before = rmq_producer_stats_of(workload->producer);
   bool inside = workload->inside_send; /* a hook sends */
   workload->inside_send = true;
-  int status =
-      rmq_producer_send(workload->producer, &message.message, &send->options, sim_send_done, send);
+  int status = hand_over(workload, &message.message, send);
   workload->inside_send = inside;
   sim_note(workload->world, status ? "send refused" : "send", send->number, status);
   free(message.topic);
@@ -235,6 +244,7 @@ sim_send *sim_send_make(sim_workload *workload, bool from_task) {
   send->topic = choose_topic(workload);
   choose_content(workload, send);
   choose_options(workload, send);
+  if (workload->transaction_ppm > 0) sim_transaction_choose(workload, send);
   return send;
 }
 

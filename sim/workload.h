@@ -51,6 +51,11 @@ typedef struct sim_workload {
   uint64_t refused_by_hooks;
   int64_t avoided_until_us[SIM_AVOIDED_MAX]; /* each broker, with latency_fault = "5.x" */
   int64_t forgotten_us[SIM_AVOIDED_MAX];     /* when an avoidance last ended before its time */
+  sim_random transaction_random;             /* their own */
+  uint32_t transaction_ppm;                  /* of the sends: half messages */
+  size_t transactions;                       /* open, or of which the broker is being told */
+  bool inside_end;                           /* rmq_producer_end_transaction is on the stack */
+  bool undecided;                            /* nobody decides about transactions any more */
   rmq_link batches;                          /* those whose messages have not all completed */
   rmq_link calls; /* flushes, questions for queues and shutdowns whose done has not come */
   uint64_t accepted, refused, acknowledged, failed, flushes, queries; /* for the summary */

@@ -72,6 +72,7 @@ static void fail_the_rest(rmq_producer *producer) {
   rmq_producer_fail_requests(producer);
   rmq_producer_leave_transactions(producer);
   rmq_producer_leave_checks(producer);
+  rmq_producer_check_flushes(producer); /* some waited for what was left */
   rmq_producer_fail_queries(producer);
   rmq_producer_fail_calls(producer);
   rmq_producer_fail_admins(producer);

@@ -309,8 +309,11 @@ void rmq_producer_leave_transactions(rmq_producer *producer) {
 void rmq_producer_stop_deciding(rmq_producer *producer) {
   producer->undecided = true;
   if (!producer->transport) return;
+  rmq_producer_enter(producer);
   rmq_producer_leave_transactions(producer);
   rmq_producer_leave_checks(producer);
+  look_who_waited(producer);
+  rmq_producer_leave(producer);
 }
 
 void rmq_producer_drop_transactions(rmq_producer *producer) {

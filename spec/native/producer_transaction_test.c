@@ -414,6 +414,37 @@ static void nobody_decides_any_more(void) {
   finish();
 }
 
+/* The simulator's seed 711: who waits for transactions hears of it when a shutdown leaves them. */
+static void a_flush_ends_with_what_a_shutdown_leaves(void) {
+  begin("a");
+  world_count flushed = {0}, ended = {0};
+  send_half();
+  rmq_producer_shutdown(producer, 500, world_count_done, &ended);
+  rmq_producer_flush(producer, 10000, world_count_done, &flushed);
+  world_run(499);
+  CHECK(flushed.dones == 0 && ended.dones == 0);
+  world_run(100);
+  CHECK(ended.dones == 1 && flushed.dones == 1 && flushed.left == 0);
+  CHECK_INT(ended.left, 1);
+  finish();
+}
+
+/* The same when nobody decides any more: neither a flush nor a shutdown waits for its time. */
+static void who_waits_hears_that_nobody_decides(void) {
+  begin("a");
+  world_count flushed = {0}, ended = {0};
+  send_half();
+  rmq_producer_flush(producer, 10000, world_count_done, &flushed);
+  rmq_producer_shutdown(producer, 10000, world_count_done, &ended);
+  world_run(100);
+  CHECK(flushed.dones == 0 && ended.dones == 0);
+  rmq_producer_stop_deciding(producer);
+  world_run(100);
+  CHECK(flushed.dones == 1 && ended.dones == 1);
+  CHECK_INT(ended.left, 1);
+  finish();
+}
+
 static void freeing_and_forking_take_transactions_along(void) {
   begin("a");
   told t;
@@ -466,6 +497,8 @@ int main(void) {
   check_run("shutdown waits", shutdown_waits_for_transactions);
   check_run("shutdown leaves the undecided", shutdown_leaves_what_is_not_decided);
   check_run("nobody decides any more", nobody_decides_any_more);
+  check_run("a flush ends with what a shutdown leaves", a_flush_ends_with_what_a_shutdown_leaves);
+  check_run("who waits hears that nobody decides", who_waits_hears_that_nobody_decides);
   check_run("freeing and forking", freeing_and_forking_take_transactions_along);
   check_run("ending from inside the completion", ending_from_inside_the_completion);
   return check_end();
