@@ -237,6 +237,46 @@ describe("the globals of a plugin", function()
     assert.equal("1\nnil\ttrue\n", ended.stdout .. ended.stderr)
   end)
 
+  it("have libraries to which nothing can be added", function()
+    for _, name in ipairs { "string.foo", "table.foo", "math.foo", "os.foo", "io.foo", "debug.foo",
+      "coroutine.foo", "bit.foo", "jit.foo", "_G.string.foo" } do
+      local ended = load("\n" .. name .. " = 1")
+      assert.equal(1, ended.code, name)
+      assert.matches("p%.lua:2: a plugin must not set " .. name:gsub("^_G%.", ""):gsub("%.", "%%.")
+        .. ": the library is everybody's", ended.stderr)
+    end
+    -- What is to be found by require is set for all.
+    local ended = load [[
+      package.path = "x/?.lua;" .. package.path
+      return function() return package.path:sub(1, 8), package == require "package" end]]
+    assert.equal("x/?.lua;\ttrue\nnil\ttrue\n", ended.stdout .. ended.stderr)
+  end)
+
+  it("have libraries that are changed for the file only", function()
+    local where = folder {
+      ["a.lua"] = [[
+        string.format = function() return "changed" end
+        table.insert, os.time = nil, nil
+        return { name = "a", before = function(ctx)
+          print(string.format "x", table.insert, os.time, ("y"):upper(), next(string) ~= nil,
+            getmetatable "".__index == string)
+        end }]],
+      ["b.lua"] = [[
+        return { name = "b", before = function(ctx)
+          print(string.format "x", type(table.insert), type(os.time))
+        end }]],
+      ["s.lua"] = [[
+        local rocketmq = require "rocketmq"
+        local producer = rocketmq.producer { group = "g" }
+        assert(producer:send { topic = "T", body = "x" })
+        print(string.format "x", type(table.insert), type(os.time))]],
+    }
+    local ended = child.run { "--mock=default", "--hook", "a.lua", "--hook", "b.lua", "s.lua",
+      cwd = where }
+    assert.equal("changed\tnil\tnil\tY\ttrue\tfalse\nx\tfunction\tfunction\n"
+      .. "x\tfunction\tfunction\n", ended.stdout, ended.stderr)
+  end)
+
   it("are not those of the script, nor of another plugin", function()
     local where = folder {
       ["a.lua"] = "rawset(_G, 'x', 1) " .. SELECTOR,

@@ -27,11 +27,27 @@ local function refuse_setting(name)
   return "a plugin must not set the global variable " .. show(name) .. "; declare it as local"
 end
 
---- A table of globals for one file.
+-- A library as a file sees it: a copy, so that what it sets there is not everybody's, and a new name is
+-- refused. Reading what it has costs what it costs in the library itself.
+local function copy_of(library, called)
+  local copy = {}
+  for name, value in pairs(library) do copy[name] = value end
+  return setmetatable(copy, { __newindex = function(_, name)
+    error(("a plugin must not set %s.%s: the library is everybody's; declare it as local"):format(
+      called, tostring(name)), 2)
+  end })
+end
+
+--- A table of globals for one file. `package` is the real one: what is set there, such as the path, is for
+--- `require`.
 ---@return table
 function M.new()
   local standard, env = {}, {}
-  for _, name in ipairs(STANDARD) do standard[name] = _G[name] end
+  for _, name in ipairs(STANDARD) do
+    local value = _G[name]
+    local is_library = type(value) == "table" and name ~= "_G" and name ~= "package"
+    standard[name] = is_library and copy_of(value, name) or value
+  end
   standard._G = env
   setmetatable(standard, { __index = function(_, name) error(refuse_reading(name), 2) end })
   -- It is empty, so that setting a name of the standard library is noticed, too.
