@@ -215,6 +215,26 @@ describe("the audit hook", function()
   it("must be given a path", function()
     assert.error_matches(function() rocketmq.hook.audit {} end, "path must be given")
     assert.error_matches(function() rocketmq.hook.audit { path = 1 } end, "path must be a string")
+    assert.error_matches(function() rocketmq.hook.audit { path = "" } end, "path must be given")
+  end)
+
+  it("must be given a time that a timer can have", function()
+    for _, ms in ipairs { -1, 0 / 0, 1 / 0, 86400001 } do
+      assert.error_matches(function() rocketmq.hook.audit { path = path, flush_ms = ms } end,
+        "flush_ms must be a number from 0 to 86400000, not ")
+    end
+    audit { flush_ms = 0.25 }
+    for count = 1, 3 do
+      assert(producer:send(message))
+      assert(wait(function() return #lines() == count end, 10000))
+    end
+  end)
+
+  it("says how what it gives is called", function()
+    local _, own = rocketmq.hook.audit { path = path }
+    assert.error_matches(function() own.flush() end, "audit.flush: call it with a colon")
+    local _, metrics = rocketmq.hook.metrics()
+    assert.error_matches(function() metrics.rows() end, "metrics.rows: call it with a colon")
   end)
 
   it("lets a hook that is not used any more go", function()

@@ -19,6 +19,15 @@ describe("rocketmq.hook", function()
     end
   end)
 
+  it("says so when one is given that has not been made", function()
+    local producer = rocketmq.producer { group = "g", namesrv = "127.0.0.1:1" }
+    finally(function() producer:shutdown() end)
+    assert.error_matches(function() producer:add_hook(hook.log) end,
+      "not what makes one: write rocketmq.hook.log {}")
+    assert.error_matches(function() producer:add_hook(print) end, "not a function$")
+    assert.error_matches(function() producer:add_hook() end, "not nil$")
+  end)
+
   it("can be gone through, printed and asked for what is no name", function()
     assert.is_nil(hook[1])
     assert.is_nil(rawget(hook, "audt"))

@@ -76,6 +76,11 @@ describe("a method of the mock", function()
     end
     refuses("request ext 'a': must be a text, a number or a boolean, not a table",
       function() broker:request { code = 39, ext = { a = {} } } end)
+    refuses("broker: 'name' must be a text, not nil", function() mock:broker() end)
+    refuses("rule code: a number is written without quotes, 310",
+      function() mock:rule { code = "310", silent = true } end)
+    refuses("rule: 'topic' must be a text, not an empty one",
+      function() mock:rule { topic = "", silent = true } end)
     refuses("mock: there is no name server 'x'", function() mock:name_server "x" end)
     refuses("mock: broker broker%-a has no id '0'; ids are numbers, and it has 0",
       function() mock:broker("broker-a", "0") end)

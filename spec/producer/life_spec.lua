@@ -55,7 +55,14 @@ describe("a producer", function()
     local Producer = getmetatable(producer).__index
     assert.error_matches(function() producer.send(message) end, "producer:send.* with a colon")
     assert.error_matches(function() Producer.send({}, message) end, "producer:send.* with a colon")
-    assert.error_matches(function() Producer.stats({ handle = io.stdout }) end,
+    for _, name in ipairs { "add_hook", "flush", "remove_hook", "set_namesrv", "settings",
+      "shutdown", "stats" } do
+      local ok, why = pcall(function() producer[name] {} end)
+      assert.is_false(ok)
+      assert.matches("^spec/producer/life_spec.lua:%d+: call producer:" .. name
+        .. "%(%.%.%.%) with a colon", why)
+    end
+    assert.error_matches(function() Producer.queues({ handle = io.stdout }, "Orders") end,
       "method of a producer")
   end)
 

@@ -381,6 +381,14 @@ describe("rocketmq.selector", function()
       "; known are available, best, by, consistent_hash, fallback, hash, hash_fnv1a, machine_room")
   end)
 
+  it("says so when what makes a selector is given as one", function()
+    for _, name in ipairs { "round_robin", "sticky", "weighted", "available", "fallback",
+      "consistent_hash", "machine_room" } do
+      assert.error_matches(function() selector[name](list, {}, nil, ctx) end,
+        "rocketmq.selector." .. name .. ": it makes a selector and is none: call it")
+    end
+  end)
+
   it("can be gone through, printed and asked for what is no name", function()
     assert.is_nil(selector[1])
     assert.is_nil(rawget(selector, "hsh"))

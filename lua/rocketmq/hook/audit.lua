@@ -23,6 +23,7 @@ local options = require "rocketmq.hook.options"
 ---@field more? fun(record: table, ctx: rocketmq.HookContext) adds to what is written
 
 local BUFFER = 64 * 1024
+local A_DAY = 86400000
 
 ---@class rocketmq.AuditFile
 ---@field path string
@@ -122,6 +123,7 @@ jit.off(File.write)
 local function flush_every(ms, file)
   local weak = setmetatable({ file = file }, { __mode = "v" })
   local timer = require("luv").new_timer()
+  ms = math.ceil(ms)
   timer:start(ms, ms, function()
     local target = weak.file
     if not target then
@@ -156,6 +158,8 @@ function Audit:flush()
   return nil, self.of.last
 end
 
+require("rocketmq.mock.fields").guard_methods("audit", Audit)
+
 local function timestamp()
   local seconds, microseconds = require("luv").gettimeofday()
   return os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. (".%03dZ"):format(
@@ -188,13 +192,16 @@ end
 return function(given)
   local option = options.read("audit", given, {
     path = { "string" }, attempts = { "boolean", false }, strict = { "boolean", false },
-    flush_ms = { "number", 1000, zero = true }, more = { "function", function() end },
+    flush_ms = { "number", 1000, zero = true, most = A_DAY }, more = { "function", function() end },
   })
-  if not option.path then error("rocketmq.hook.audit: path must be given", 2) end
+  if not option.path or option.path == "" then
+    error("rocketmq.hook.audit: path must be given", 2)
+  end
   local encode = require("cjson").new().encode
   local file = setmetatable({ path = option.path, gathered = 0, failures = 0, lost = 0,
     told = false }, File)
-  file:open() -- a file that cannot be written is told now
+  local ok, why = pcall(file.open, file) -- a file that cannot be written is told now
+  if not ok then error(why, 2) end
   if option.flush_ms > 0 then flush_every(option.flush_ms, file) end
   return {
     name = "audit",

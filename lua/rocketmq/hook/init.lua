@@ -98,14 +98,23 @@ local function wanted_type(name)
   return name == "strict" and "boolean" or "function"
 end
 
+-- The name of the function that makes a shipped hook, when it is one.
+local function maker_name(value)
+  for _, name in ipairs(SHIPPED) do
+    if value ~= nil and rawequal(rawget(M, name), value) then return name end
+  end
+end
+
 --- Says what is wrong with the table of a hook, or returns nil.
 ---@param hook any
 ---@param where string what it is called in the sentence
 ---@return string? why
 function M.check(hook, where)
   if type(hook) ~= "table" then
-    return ("%s must be a table of functions {before = function(ctx) ... end}, not a %s"):format(
-      where, type(hook))
+    local maker = maker_name(hook)
+    return ("%s must be a table of functions {before = function(ctx) ... end}, not %s"):format(
+      where, maker and ("what makes one: write rocketmq.hook.%s {}"):format(maker)
+      or hook == nil and "nil" or "a " .. type(hook))
   end
   for name, value in pairs(hook) do
     if not known[name] then

@@ -168,6 +168,9 @@ function Metrics:prometheus()
   return table.concat(out)
 end
 
+require("rocketmq.mock.fields").guard_methods("metrics", Metrics,
+  { "prometheus", "reset", "rows" })
+
 ---@param given? rocketmq.MetricsOptions
 ---@return rocketmq.Hook
 ---@return rocketmq.Metrics

@@ -112,6 +112,7 @@ end
 ---@param value any
 ---@return string
 function fields.show(value)
+  if value == "" then return "an empty one" end
   if type(value) == "string" then return "'" .. value .. "'" end
   if type(value) == "number" or type(value) == "boolean" or value == nil then
     return tostring(value)
@@ -189,9 +190,12 @@ end
 ---Lets every method of a class say how it is called when it is called without its object.
 ---@param what string what scripts call the object: "mock"
 ---@param class table
-function fields.guard_methods(what, class)
+---@param names string[]? of the methods; default: all
+function fields.guard_methods(what, class, names)
+  local is_meant = {}
+  for _, name in ipairs(names or {}) do is_meant[name] = true end
   for name, method in pairs(class) do
-    if type(method) == "function" then
+    if type(method) == "function" and (not names or is_meant[name]) then
       class[name] = function(self, ...)
         if getmetatable(self) ~= class then
           error(("%s.%s: call it with a colon, as in %s:%s(...)"):format(what, name, what, name), 2)

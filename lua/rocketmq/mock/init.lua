@@ -179,6 +179,7 @@ end
 ---@param id integer? 0 (default) for the master, else a slave's
 ---@return rocketmq.mock.Broker
 function Mock:broker(name, id)
+  fields.argument("broker", "name", "string", name)
   local servers = self.brokers[name]
   if not servers then
     local known = names_of(self.brokers)

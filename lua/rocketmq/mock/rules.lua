@@ -94,6 +94,9 @@ local ENDS = { "close", "reset", "half_close" }
 function rules.code(what, code, known)
   if type(code) ~= "string" then return code end
   if known[code] then return known[code] end
+  if tonumber(code) then
+    error(("%s code: a number is written without quotes, %s"):format(what, code), 0)
+  end
   local names = {}
   for name in pairs(known) do
     if type(name) == "string" then names[#names + 1] = name end

@@ -8,6 +8,13 @@ local function refuse(where, what, ...)
   error(("rocketmq.selector.%s: " .. what):format(where, ...), 4)
 end
 
+-- What makes a selector was given where a selector belongs, so it is called with the list of queues.
+local function refuse_queues(where, value)
+  if type(value) ~= "table" or value[1] == nil then return end
+  return refuse(where, "it makes a selector and is none: call it once, as in "
+    .. "selector = rocketmq.selector.%s(...)", where)
+end
+
 --- Options, of which each must be in `known`: name to type.
 ---@param where string the selector's name
 ---@param options any
@@ -18,6 +25,7 @@ function checked.options(where, options, known)
   if type(options) ~= "table" then
     refuse(where, "its options must be a table, not %s", type(options))
   end
+  refuse_queues(where, options)
   for name, value in pairs(options) do
     local wanted = known[name]
     if not wanted then
@@ -76,6 +84,7 @@ function checked.selector(where, what, value)
   end
   local metatable = debug.getmetatable(value)
   if type(metatable) == "table" and metatable.__call then return value end
+  refuse_queues(where, value)
   refuse(where, "%s must be a selector or the name of one, not %s", what, type(value))
 end
 
