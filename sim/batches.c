@@ -138,7 +138,7 @@ void sim_workload_batch(sim_workload *workload) {
   workload->sends_left -= n;
   for (int i = 0; i < n; i++) {
     of->sends[i] = sim_send_make(workload, false);
-    of->sends[i]->half = false;
+    of->sends[i]->half = of->sends[i]->asks = false;
     if (i > 0) agree(of->sends[i], of->sends[0]);
     if (i > 0) continue;
     of->sends[0]->batch_chose = of->sends[0]->options.choose != NULL;

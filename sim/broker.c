@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "sim/halves.h"
+#include "sim/replies.h"
 #include "sim/trace.h"
 #include "wire/batch.h"
 #include "wire/codes.h"
@@ -11,6 +12,15 @@
 #include "wire/stored.h"
 
 static sim_random *chance_of(sim_broker *broker) { return &broker->cluster->world->random; }
+
+sim_connection *sim_broker_producer(const sim_broker *broker) {
+  const rmq_link *all = &broker->host.connections;
+  for (const rmq_link *at = all->next; at != all; at = at->next) {
+    sim_connection *connection = rmq_link_owner(at, sim_connection, link);
+    if (connection->registered) return connection;
+  }
+  return NULL;
+}
 
 /* ---- Answers ---- */
 
@@ -187,9 +197,9 @@ static int32_t stored_code(sim_broker *broker) {
 }
 
 /* Sends to one given queue are stored in the order in which they were made. What a hook sends goes
- * before the message that it is called for. */
+ * before the message that it is called for; a request waits until all brokers are greeted. */
 static void check_order(sim_broker *broker, int topic, int32_t queue, const sim_send *send) {
-  if (send->generation > 0) return;
+  if (send->generation > 0 || send->asks) return;
   if (send->given_broker < 0 || broker->cluster->trouble != SIM_NO_TROUBLE) return;
   uint32_t *last = &broker->last_given[topic][queue];
   if (*last > send->number) {
@@ -237,6 +247,7 @@ static sim_copy store(sim_broker *broker, int topic, const request *of, rmq_buf 
     copy.offset = broker->offsets[topic]++;
     sim_ledger_stored(broker->cluster->ledger, of->sends[i], copy);
     check_order(broker, topic, copy.queue, of->sends[i]);
+    if (of->sends[i]->asks) sim_request_stored(broker, of->sends[i]);
     if (of->sends[i]->half) sim_half_stored(broker, of->sends[i], &of->fields, of->body, copy);
     size_t id_len = sim_offset_id(copy, id);
     if (i > 0) rmq_buf_u8(ids, ',');
@@ -296,8 +307,9 @@ static bool look_at(sim_broker *broker, request *of, const rmq_send_header *fiel
               fields->producer_group.ptr);
     return false;
   }
-  if (!sim_half_is_right(send, fields)) {
-    sim_break(cluster->world, "send %u is a half message, and does not say so, or the other way",
+  if (!sim_half_is_right(send, fields) || !sim_request_is_right(send, fields)) {
+    sim_break(cluster->world,
+              "send %u does not say that it is a half message or a request, or is none",
               send->number);
   }
   bool oneway = of->header->flag & RMQ_FLAG_ONEWAY;

@@ -42,14 +42,22 @@ static void make_topics(sim_cluster *cluster) {
   }
 }
 
-/* On every broker, as with traceTopicEnable; nothing of it is left to chance, so that lives without
- * trace are what they would be without the topic. */
-static void make_trace_topic(sim_cluster *cluster) {
-  sim_topic *topic = &cluster->truth.topics[SIM_TRACE_TOPIC];
-  snprintf(topic->name, sizeof topic->name, "RMQ_SYS_TRACE_TOPIC");
+/* On every broker; nothing of it is left to chance, so that lives without it are what they would be
+ * without the topic. */
+static void make_system_topic(sim_view *view, int n_brokers, int index, const char *name) {
+  sim_topic *topic = &view->topics[index];
+  snprintf(topic->name, sizeof topic->name, "%s", name);
   topic->exists = true;
-  for (int i = 0; i < cluster->n_brokers; i++) {
+  for (int i = 0; i < n_brokers; i++) {
     topic->parts[i] = (sim_part){.queues = 1, .perm = RMQ_PERM_READ | RMQ_PERM_WRITE};
+  }
+}
+
+void sim_cluster_add_reply_topic(sim_cluster *cluster) {
+  static const char name[] = "sim_REPLY_TOPIC";
+  make_system_topic(&cluster->truth, cluster->n_brokers, SIM_REPLY_TOPIC, name);
+  for (int i = 0; i < cluster->n_namesrvs; i++) {
+    make_system_topic(&cluster->namesrvs[i].view, cluster->n_brokers, SIM_REPLY_TOPIC, name);
   }
 }
 
@@ -124,7 +132,7 @@ sim_cluster *sim_cluster_new(sim_world *world, sim_ledger *ledger) {
   cluster->n_namesrvs = (int)sim_random_between(random, 1, SIM_NAMESRVS_MAX);
   for (int i = 0; i < cluster->n_brokers; i++) make_broker(cluster, i);
   make_topics(cluster);
-  make_trace_topic(cluster);
+  make_system_topic(&cluster->truth, cluster->n_brokers, SIM_TRACE_TOPIC, "RMQ_SYS_TRACE_TOPIC");
   for (int i = 0; i < cluster->n_namesrvs; i++) {
     make_namesrv(cluster, i);
     cluster->namesrvs[i].view = cluster->truth;

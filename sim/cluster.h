@@ -10,8 +10,9 @@
 enum {
   SIM_BROKERS_MAX = 5,
   SIM_NAMESRVS_MAX = 3,
-  SIM_TOPICS_MAX = 8,
+  SIM_TOPICS_MAX = 9,
   SIM_TRACE_TOPIC = 7, /* the index of the topic for message trace, which no user sends to */
+  SIM_REPLY_TOPIC = 8, /* and of the one that the cluster's replies go through */
   SIM_QUEUES_MAX = 16,
   SIM_ADDR_TEXT = 48,
   SIM_LEAST_AVOIDANCE_MS = 200 /* the shortest time but 0 in the tables of latency_fault */
@@ -108,14 +109,18 @@ struct sim_cluster {
   int64_t lag_us;                    /* how long name servers take to learn of a change */
   int least_brokers[SIM_TOPICS_MAX]; /* that took messages of a topic, in any view at any time */
   sim_trouble trouble;
-  bool detects; /* the producer's detector is on */
-  bool traces;  /* its message trace is on */
-  int sick;     /* the index of the sick one, with SIM_SICK_BROKER or SIM_SICK_NAMESRV */
+  bool detects;    /* the producer's detector is on */
+  bool traces;     /* its message trace is on */
+  bool greets_all; /* every broker knows the producer while a request waits */
+  int sick;        /* the index of the sick one, with SIM_SICK_BROKER or SIM_SICK_NAMESRV */
 };
 
 /* Makes the cluster with its topics; nothing is wrong with it yet. It must outlive the network. */
 sim_cluster *sim_cluster_new(sim_world *world, sim_ledger *ledger);
 void sim_cluster_free(sim_cluster *cluster);
+
+/* Adds the topic for replies, which is on every broker. */
+void sim_cluster_add_reply_topic(sim_cluster *cluster);
 
 /* The list for the producer's setting. */
 void sim_cluster_namesrv_list(const sim_cluster *cluster, char *out, size_t size);
@@ -144,6 +149,9 @@ void sim_take_frames(sim_cluster *cluster, sim_connection *connection, sim_frame
  * taken over; the buffer is empty afterwards. `then_close` ends the connection after them. */
 void sim_answer_later(sim_world *world, sim_connection *connection, rmq_buf *bytes,
                       int64_t after_us, bool then_close);
+
+/* A connection of a producer that the broker knows by its heartbeat, or NULL. */
+sim_connection *sim_broker_producer(const sim_broker *broker);
 
 /* True for a code that asks for another try. */
 bool sim_is_retry_code(int32_t code);

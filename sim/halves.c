@@ -36,16 +36,6 @@ static int64_t log_offset_of(int64_t place) { return place * 256; }
 
 /* ---- Asking ---- */
 
-/* A connection of a producer that the broker knows. */
-static sim_connection *find_producer(const sim_broker *broker) {
-  const rmq_link *all = &broker->host.connections;
-  for (const rmq_link *at = all->next; at != all; at = at->next) {
-    sim_connection *connection = rmq_link_owner(at, sim_connection, link);
-    if (connection->registered) return connection;
-  }
-  return NULL;
-}
-
 static void write_check(const sim_half *half, rmq_buf *out, bool named) {
   const sim_broker *broker = half->broker;
   int64_t place = half->places[half->n_places - 1];
@@ -86,7 +76,7 @@ static void ask(void *arg, uint64_t data) {
   sim_world *world = broker->cluster->world;
   if (half->verdict != RMQ_END_UNKNOWN || half->n_places > CHECKS_MAX) return;
   if (++half->tries > TRIES_MAX) return;
-  sim_connection *connection = broker->hangs ? NULL : find_producer(broker);
+  sim_connection *connection = broker->hangs ? NULL : sim_broker_producer(broker);
   if (connection) {
     half->places[half->n_places++] = broker->offsets[half->topic]++;
     sim_note(world, "broker checks", half->send->number, broker->index);

@@ -40,8 +40,8 @@ static sim_send *enter(sim_workload *workload, const rmq_hook_attempt *attempt, 
   sim_note(workload->world, what, send->number, attempt->attempt);
   workload->hook_calls++;
   bool wrong = send->finals > 0 || workload->stopped || workload->forked ||
-               send->state != SIM_SEND_UNDER_WAY || attempt->mode != send->options.mode ||
-               attempt->flag != send->flag;
+               (send->state != SIM_SEND_UNDER_WAY && !send->asks) ||
+               attempt->mode != send->options.mode || attempt->flag != send->flag;
   if (wrong) {
     sim_break(workload->world, "%s of send %" PRIu32 " comes when nothing of it may come", what,
               send->number);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "sim/network.h"
+#include "sim/requests.h"
 #include "sim/transactions.h"
 #include "wire/codes.h"
 
@@ -28,7 +29,7 @@ static int broker_index(const sim_cluster *cluster, rmq_slice name) {
 
 /* ---- Completions ---- */
 
-static void check_time(sim_workload *workload, const sim_send *send) {
+void sim_check_time(sim_workload *workload, const sim_send *send) {
   int64_t took_us = workload->world->now_us - send->started_us;
   if (took_us > send->budget_us + sim_tick_us(workload->world, send->frozen_us)) {
     sim_break(workload->world, "send %" PRIu32 " completes after %" PRId64 " us of %" PRId64,
@@ -120,7 +121,6 @@ static void check_other_broker(sim_workload *workload, const sim_send *send,
   /* By the rules before 5.1.4 the last broker is asked again when it alone is available: another
    * send's good answer may have made it so during the pause. */
   if (has_strategy(workload, "true")) return;
-  if (completion->failure) check_tries(workload, send, completion->failure);
   bool all_seen =
       send->go_aways == 0 && completion->attempts >= 2 && completion->attempts == send->arrivals;
   if (all_seen && send->same_broker) {
@@ -213,26 +213,38 @@ static bool was_led_back(const sim_workload *workload, const rmq_failure *failur
 
 /* With room for one message at a time, one that is tried at a broker which is gone for good keeps all
  * others out for as long as its budget lasts. */
-static bool was_kept_out(const sim_workload *workload, const rmq_completion *completion) {
-  return completion->attempts == 0 &&
-         rmq_producer_settings(workload->producer)->max_inflight == 1 &&
-         completion->failure->kind == RMQ_KIND_TIMEOUT;
+static bool was_kept_out(const sim_workload *workload, const rmq_failure *failure, int attempts) {
+  return attempts == 0 && rmq_producer_settings(workload->producer)->max_inflight == 1 &&
+         failure->kind == RMQ_KIND_TIMEOUT;
+}
+
+/* It failed: must it have succeeded? */
+static void check_must(sim_workload *workload, const sim_send *send, const rmq_failure *failure,
+                       int attempts) {
+  if (!must_succeed(workload, send)) return;
+  bool sick = workload->cluster->trouble == SIM_SICK_BROKER && !send->probes;
+  if (sick && was_led_back(workload, failure)) return;
+  if (was_kept_out(workload, failure, attempts)) return;
+  /* Its hooks have made the messages of a full batch longer than max_message_size. */
+  if (failure->kind == RMQ_KIND_HOOK && failure->code != 0) return;
+  rmq_slice why = rmq_buf_slice(&failure->message);
+  sim_break(workload->world, "send %" PRIu32 " fails though %s: %.*s", send->number,
+            send->probes ? "all is well again" : "nothing is wrong, or others are well",
+            (int)why.len, why.ptr);
+}
+
+void sim_check_failure(sim_workload *workload, const sim_send *send, const rmq_failure *failure,
+                       int attempts) {
+  bool others = had_another_broker(workload, send) && !has_strategy(workload, "true");
+  if (others) check_tries(workload, send, failure);
+  check_refused_tries(workload, send, failure);
+  check_must(workload, send, failure, attempts);
 }
 
 static void check_success(sim_workload *workload, const sim_send *send,
                           const rmq_completion *completion) {
   if (!must_succeed(workload, send)) return;
-  if (completion->failure) {
-    bool sick = workload->cluster->trouble == SIM_SICK_BROKER && !send->probes;
-    if (sick && was_led_back(workload, completion->failure)) return;
-    if (was_kept_out(workload, completion)) return;
-    /* Its hooks have made the messages of a full batch longer than max_message_size. */
-    if (completion->failure->kind == RMQ_KIND_HOOK && completion->failure->code != 0) return;
-    rmq_slice why = rmq_buf_slice(&completion->failure->message);
-    sim_break(workload->world, "send %" PRIu32 " fails though %s: %.*s", send->number,
-              send->probes ? "all is well again" : "nothing is wrong, or others are well",
-              (int)why.len, why.ptr);
-  } else if (workload->cluster->trouble == SIM_NO_TROUBLE && completion->attempts != 1) {
+  if (workload->cluster->trouble == SIM_NO_TROUBLE && completion->attempts != 1) {
     sim_break(workload->world, "send %" PRIu32 " takes %d attempts though nothing is wrong",
               send->number, completion->attempts);
   }
@@ -265,12 +277,15 @@ void sim_check_completion(sim_workload *workload, sim_send *send,
   }
   bool oneway = send->options.mode == RMQ_MODE_ONEWAY;
   if (completion->failure || !oneway) workload->traceable++;
-  check_time(workload, send);
+  sim_check_time(workload, send);
   check_words(workload, send, completion);
   check_attempts(workload, send, completion->attempts);
   check_other_broker(workload, send, completion);
-  if (completion->failure) check_refused_tries(workload, send, completion->failure);
-  check_success(workload, send, completion);
+  if (completion->failure) {
+    sim_check_failure(workload, send, completion->failure, completion->attempts);
+  } else {
+    check_success(workload, send, completion);
+  }
   check_late_reader(workload, send, completion);
   check_avoidance(workload, send, completion);
   sim_check_hooks(workload, send, completion);
@@ -339,10 +354,12 @@ void sim_check_counters(sim_workload *workload) {
   watch_avoidances(workload);
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
   sim_check_transactions(workload, &stats);
+  sim_check_requests(workload, &stats);
   const rmq_settings *settings = rmq_producer_settings(workload->producer);
   /* A body that a hook has made counts besides the caller's. */
   size_t most_bytes = (size_t)settings->max_inflight_bytes * (workload->hooked ? 2 : 1);
-  if (stats.inflight + stats.waiting != workload->ledger->under_way) {
+  size_t least = workload->ledger->under_way, most = least + workload->sending;
+  if (stats.inflight + stats.waiting < least || stats.inflight + stats.waiting > most) {
     sim_break(workload->world, "%zu sends under way and %zu waiting, but %zu have not completed",
               stats.inflight, stats.waiting, workload->ledger->under_way);
   } else if (stats.inflight > (size_t)settings->max_inflight) {
@@ -360,7 +377,7 @@ void sim_check_deadlines(sim_workload *workload) {
   if (workload->forked) return;
   const sim_ledger *ledger = workload->ledger;
   for (size_t i = 0; i < ledger->n_sends; i++) {
-    if (ledger->sends[i]->state == SIM_SEND_UNDER_WAY) check_time(workload, ledger->sends[i]);
+    if (ledger->sends[i]->state == SIM_SEND_UNDER_WAY) sim_check_time(workload, ledger->sends[i]);
   }
 }
 
@@ -382,12 +399,12 @@ void sim_check_counters_zero(sim_workload *workload) {
   if (!workload->producer) return;
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
   if (stats.inflight || stats.waiting || stats.inflight_bytes || stats.gathered ||
-      workload->ledger->under_way || stats.trace_pending || stats.transactions) {
+      workload->ledger->under_way || stats.trace_pending || stats.transactions || stats.requests) {
     sim_break(workload->world,
               "after the shutdown %zu sends are under way, %zu wait, %zu are gathered, %zu bytes, "
-              "%zu trace records, %zu transactions",
+              "%zu trace records, %zu transactions, %zu requests",
               stats.inflight, stats.waiting, stats.gathered, stats.inflight_bytes,
-              stats.trace_pending, stats.transactions);
+              stats.trace_pending, stats.transactions, stats.requests);
   }
   if (stats.trace_sent > count_traced(workload->ledger)) {
     sim_break(workload->world, "%" PRIu64 " trace records are acknowledged, %" PRIu64 " stored",
@@ -433,4 +450,5 @@ void sim_check_end(sim_workload *workload) {
   if (workload->cluster->trouble == SIM_NO_TROUBLE && workload->topics_kept && workload->even)
     check_balance(workload);
   sim_check_transactions_end(workload);
+  sim_check_requests_end(workload);
 }

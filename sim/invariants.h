@@ -13,6 +13,11 @@ int64_t sim_tick_us(const sim_world *world, int64_t frozen_us);
 /* A send ends: once, in time, with a result that the books confirm, its retries elsewhere. */
 void sim_check_completion(sim_workload *workload, sim_send *send, const rmq_completion *completion);
 
+/* What of that is true of a failure, after so many attempts; and that it is in time. */
+void sim_check_failure(sim_workload *workload, const sim_send *send, const rmq_failure *failure,
+                       int attempts);
+void sim_check_time(sim_workload *workload, const sim_send *send);
+
 /* A send, or the first of a batch of `n` with so many bytes, was refused at once: for a reason that
  * there is. */
 void sim_check_refusal(sim_workload *workload, const sim_send *send, int status, bool spoiled,

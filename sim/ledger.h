@@ -48,6 +48,14 @@ typedef struct sim_transaction {
   int64_t frozen_us;          /* the world's then */
 } sim_transaction;
 
+/* What is known of a request that a send is. */
+typedef struct sim_request {
+  struct sim_cluster *cluster; /* once it is stored */
+  char id[40];                 /* CORRELATION_ID, "" before it arrived */
+  int pushes;                  /* of replies, by brokers, on a connection */
+  int64_t pushed_us;           /* when the first one was */
+} sim_request;
+
 typedef struct sim_send {
   uint32_t number; /* its place in the books; travels as the property "n" */
 
@@ -58,6 +66,7 @@ typedef struct sim_send {
   int n_keys;
   bool wait;
   bool half; /* a transaction's */
+  bool asks; /* a request: what is known of its send is what its end says */
   int32_t flag;
   rmq_send_options options;
   int given_broker; /* of a given queue, also one that was chosen; or -1 */
@@ -88,6 +97,7 @@ typedef struct sim_send {
   int n_copies;
   sim_copy copies[SIM_COPIES_MAX];
   sim_transaction transaction;
+  sim_request request;
   struct sim_half *halves; /* what brokers keep of it, see halves.h */
 } sim_send;
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "sim/invariants.h"
+#include "sim/requests.h"
 #include "sim/transactions.h"
 #include "sim/workload_private.h"
 
@@ -37,6 +38,14 @@ static void go_on_with_task(sim_workload *workload) {
   }
 }
 
+void sim_send_over(sim_workload *workload, sim_send *send, bool failed) {
+  workload->acknowledged += !failed;
+  workload->failed += failed;
+  if (sim_is_broken(workload->world)) return;
+  act_from_completion(workload);
+  if (send->from_task) go_on_with_task(workload);
+}
+
 void sim_send_done(void *arg, const rmq_completion *completion) {
   sim_send *send = arg;
   sim_workload *workload = send->owner;
@@ -46,8 +55,6 @@ void sim_send_done(void *arg, const rmq_completion *completion) {
     return;
   }
   sim_check_completion(workload, send, completion);
-  workload->acknowledged += !completion->failure;
-  workload->failed += completion->failure != NULL;
   if (completion->failure && completion->failure->kind == RMQ_KIND_STATE)
     workload->failed_by_stop++;
   /* Only now may the core not look at the body any more. */
@@ -55,8 +62,7 @@ void sim_send_done(void *arg, const rmq_completion *completion) {
   send->body = NULL;
   if (sim_is_broken(workload->world)) return;
   if (send->half) sim_transaction_begins(workload, send, completion);
-  act_from_completion(workload);
-  if (send->from_task) go_on_with_task(workload);
+  sim_send_over(workload, send, completion->failure != NULL);
 }
 
 /* ---- Making a message ---- */
@@ -207,6 +213,7 @@ void sim_send_start(sim_workload *workload, sim_send *send) {
 
 static int hand_over(sim_workload *workload, const rmq_message *message, sim_send *send) {
   rmq_producer *producer = workload->producer;
+  if (send->asks) return sim_request_start(workload, message, send);
   if (send->half) {
     return rmq_producer_send_half(producer, message, &send->options, sim_send_done, send);
   }
@@ -227,7 +234,7 @@ static void submit(sim_workload *workload, sim_send *send, bool spoiled) {
   free(message.topic);
   if (status == 0) {
     workload->accepted++;
-    workload->ledger->under_way++;
+    workload->ledger->under_way += !send->asks;
     if (spoiled) sim_break(workload->world, "wrong send %" PRIu32 " was accepted", send->number);
     return;
   }
@@ -245,6 +252,7 @@ sim_send *sim_send_make(sim_workload *workload, bool from_task) {
   choose_content(workload, send);
   choose_options(workload, send);
   if (workload->transaction_ppm > 0) sim_transaction_choose(workload, send);
+  if (workload->request_ppm > 0) sim_request_choose(workload, send);
   return send;
 }
 

@@ -56,8 +56,12 @@ typedef struct sim_workload {
   size_t transactions;                       /* open, or of which the broker is being told */
   bool inside_end;                           /* rmq_producer_end_transaction is on the stack */
   bool undecided;                            /* nobody decides about transactions any more */
-  rmq_link batches;                          /* those whose messages have not all completed */
-  rmq_link calls; /* flushes, questions for queues and shutdowns whose done has not come */
+  sim_random request_random;                 /* their own */
+  uint32_t request_ppm;                      /* of the sends: requests */
+  size_t requests;                           /* that wait */
+  size_t sending;   /* requests whose messages may be under way, whether or not they wait */
+  rmq_link batches; /* those whose messages have not all completed */
+  rmq_link calls;   /* flushes, questions for queues and shutdowns whose done has not come */
   uint64_t accepted, refused, acknowledged, failed, flushes, queries; /* for the summary */
 } sim_workload;
 

@@ -31,6 +31,9 @@ void sim_send_start(sim_workload *workload, sim_send *send);
 /* Its completion; `arg` is the send. */
 void sim_send_done(void *arg, const rmq_completion *completion);
 
+/* It has ended, and the books know: what a user does then. */
+void sim_send_over(sim_workload *workload, sim_send *send, bool failed);
+
 /* batches.c: several messages in one call. */
 void sim_workload_batch(sim_workload *workload);
 

@@ -115,6 +115,7 @@ struct rmq_transport {
   rmq_link dirty;       /* connections to look at when the turn ends */
   rmq_link flushing;    /* those that are being looked at */
   rmq_link late;        /* connections to read before deadlines fire */
+  size_t expected;      /* how many wait for what peers send on their own account */
   bool turn_asked;      /* turn_ends is to be called */
   bool flush_asked;     /* end_of_turn was called */
   int depth;            /* of enter */

@@ -89,7 +89,7 @@ static void on_flush(void *owner) {
 static void read_before_deadlines(rmq_transport *t) {
   for (rmq_link *link = t->every.next; link != &t->every; link = link->next) {
     rmq_connection *c = rmq_link_owner(link, rmq_connection, every);
-    if (!rmq_link_alone(&c->sent)) rmq_link_append(&t->late, &c->late);
+    if (t->expected > 0 || !rmq_link_alone(&c->sent)) rmq_link_append(&t->late, &c->late);
   }
   while (!rmq_link_alone(&t->late)) {
     rmq_connection *c = rmq_link_owner(t->late.next, rmq_connection, late);
@@ -288,6 +288,14 @@ static void take_request(rmq_connection *c, rmq_request *request) {
   request->end_at = request->start_at = 0;
   t->stats.pending++;
   rmq_transport_timer(t, &request->timer, request->deadline);
+}
+
+void rmq_transport_expect(rmq_transport *t, bool on) {
+  if (on) {
+    t->expected++;
+  } else {
+    t->expected--;
+  }
 }
 
 void rmq_transport_invoke(rmq_transport *t, const char *addr, rmq_request *request) {

@@ -157,6 +157,11 @@ void rmq_transport_retire(rmq_transport *transport, const char *addr);
 /* True when there is a connection to the address that works. */
 bool rmq_transport_is_connected(const rmq_transport *transport, const char *addr);
 
+/* From now on somebody waits, up to some time, for a request of the peers (each true wants its false):
+ * what has come on any connection is then read before a timer fires, as what has come on those where
+ * answers are awaited always is. */
+void rmq_transport_expect(rmq_transport *transport, bool on);
+
 /* Lets `turn_ends` come once before the loop waits again. */
 void rmq_transport_ask_for_turn(rmq_transport *transport);
 

@@ -48,12 +48,18 @@ static void release(question *q) {
   free(q);
 }
 
+/* Nobody waits for the reply any more. */
+static void forget(question *q) {
+  rmq_map_remove(q->producer->asked, rmq_slice_make(q->id, UUID_LEN));
+  rmq_transport_timer_stop(q->producer->transport, &q->timer);
+  rmq_transport_expect(q->producer->transport, false);
+  q->waits = false;
+}
+
 /* Ends the waiting, with a reply or a failure. The send may still go on. */
 static void end(question *q, const rmq_failure *failure, const rmq_pushed_reply *reply) {
   rmq_producer *producer = q->producer;
-  q->waits = false;
-  rmq_map_remove(producer->asked, rmq_slice_make(q->id, UUID_LEN));
-  rmq_transport_timer_stop(producer->transport, &q->timer);
+  forget(q);
   rmq_producer_enter(producer);
   q->done(q->arg, failure, reply);
   if (producer->transport) {
@@ -250,6 +256,7 @@ static question *make(rmq_producer *producer, const rmq_send_options *options, i
   q->hold = (rmq_hold){.begin = begin_hold, .cancel = cancel_hold};
   if (!producer->asked) producer->asked = rmq_map_new(producer->io->calls->random(producer->io));
   rmq_map_set(producer->asked, rmq_slice_make(q->id, UUID_LEN), q);
+  rmq_transport_expect(producer->transport, true);
   rmq_link_append(&producer->questions, &q->link);
   return q;
 }
@@ -290,8 +297,8 @@ int rmq_producer_request(rmq_producer *producer, const rmq_message *message,
   rmq_buf_bytes(&q->body, message->body.ptr, message->body.len);
   status = send(q, message, options, timeout_ms);
   if (status < 0) {
-    rmq_map_remove(producer->asked, rmq_slice_make(q->id, UUID_LEN));
-    q->waits = q->sending = false;
+    forget(q);
+    q->sending = false;
     release(q);
   }
   return status;
@@ -380,8 +387,8 @@ void rmq_producer_fail_requests(rmq_producer *producer) {
 void rmq_producer_drop_requests(rmq_producer *producer) {
   while (!rmq_link_alone(&producer->questions)) {
     question *q = rmq_link_owner(producer->questions.next, question, link);
-    rmq_transport_timer_stop(producer->transport, &q->timer);
-    q->waits = q->sending = false;
+    if (q->waits) forget(q);
+    q->sending = false;
     release(q);
   }
   rmq_map_free(producer->asked);

@@ -122,6 +122,14 @@ static void reply_with(const char *addr, const char *id, rmq_slice body, const c
   CHECK_INT(world_n_answers, answers + 1); /* each is answered */
 }
 
+static void push_reply(const char *addr, const char *id, const char *body) {
+  char properties[128];
+  snprintf(properties, sizeof properties, "CORRELATION_ID\001%s\002", id);
+  rmq_field ext = {rmq_slice_text("properties"), rmq_slice_text(properties)};
+  rmq_command command = rmq_command_request(RMQ_PUSH_REPLY_MESSAGE_TO_CLIENT, 1, 0);
+  world_ask(addr, &command, &ext, 1, rmq_slice_text(body));
+}
+
 static void reply(const char *addr, const char *id, const char *body) {
   reply_with(addr, id, rmq_slice_text(body), "0");
 }
@@ -238,6 +246,29 @@ static void no_reply_comes(void) {
   CHECK(strstr(asked.message, "no reply to it came within 1000 ms") != NULL);
   CHECK(strcmp(asked.topic, "T") == 0);
   reply(A, property(0, "CORRELATION_ID"), "late");
+  CHECK_INT(rmq_producer_stats_of(producer).late_replies, 1);
+  finish();
+}
+
+/* The simulator's seed 467: what came while the process stood still is read before it is late, over
+ * whichever broker it came. */
+static void a_reply_that_came_while_the_process_stood_still(void) {
+  begin();
+  ask(1000, &asked);
+  world_run(990);
+  push_reply(B, property(0, "CORRELATION_ID"), "in time");
+  fake_jump(world_fake, 2000);
+  world_settle();
+  CHECK(asked.dones == 1 && !asked.failed && strcmp(asked.body, "in time") == 0);
+  /* One to which nothing came is late all the same. */
+  memset(&asked, 0, sizeof asked);
+  ask(1000, &asked);
+  world_run(990);
+  fake_jump(world_fake, 2000);
+  world_settle();
+  CHECK(asked.dones == 1 && asked.failed && asked.kind == RMQ_KIND_TIMEOUT);
+  push_reply(B, property(1, "CORRELATION_ID"), "too late");
+  world_settle();
   CHECK_INT(rmq_producer_stats_of(producer).late_replies, 1);
   finish();
 }
@@ -381,12 +412,7 @@ static void a_callback_may_free_the_producer(void) {
   asked.then = free_all;
   ask(2000, &asked);
   world_settle();
-  rmq_command command = rmq_command_request(RMQ_PUSH_REPLY_MESSAGE_TO_CLIENT, 1, 0);
-  char properties[80];
-  snprintf(properties, sizeof properties, "CORRELATION_ID\001%s\002",
-           property(0, "CORRELATION_ID"));
-  rmq_field ext = {rmq_slice_text("properties"), rmq_slice_text(properties)};
-  world_ask(A, &command, &ext, 1, rmq_slice_text("x"));
+  push_reply(A, property(0, "CORRELATION_ID"), "x");
   world_settle();
   CHECK_INT(asked.dones, 1);
   world_end_all();
@@ -429,6 +455,7 @@ int main(void) {
   check_run("a broker that is down", a_broker_that_is_down_is_tried_now_and_then);
   check_run("without the reply topic", without_the_reply_topic_it_goes_on);
   check_run("no reply comes", no_reply_comes);
+  check_run("while the process stood still", a_reply_that_came_while_the_process_stood_still);
   check_run("a send that fails", a_send_that_fails_ends_it);
   check_run("a reply before the send's answer", a_reply_before_the_sends_answer);
   check_run("what cannot be asked", what_cannot_be_asked);
