@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "sim/halves.h"
+#include "sim/questions.h"
 #include "sim/replies.h"
 #include "sim/trace.h"
 #include "wire/batch.h"
@@ -408,6 +409,27 @@ static bool on_probe(sim_broker *broker, sim_connection *connection, const rmq_h
   return true;
 }
 
+/* ---- Questions of users ---- */
+
+static bool on_question(sim_broker *broker, sim_connection *connection, const rmq_header *header,
+                        const sim_answer *answer) {
+  sim_random *random = chance_of(broker);
+  rmq_buf out = {0};
+  rmq_frame_writer writer;
+  if (sim_random_chance(random, broker->moods.silent)) return true;
+  if (sim_random_chance(random, broker->moods.refuses_final)) {
+    answer_plain(broker, connection, header, RMQ_SYSTEM_ERROR, "refused");
+    return true;
+  }
+  begin_answer(broker, &writer, &out, header->opaque, answer->code, "");
+  if (answer->name && !sim_random_chance(random, broker->moods.mutilates)) {
+    rmq_frame_text(&writer, rmq_slice_text(answer->name), rmq_slice_text(answer->value));
+  }
+  rmq_frame_end(&writer, rmq_buf_slice(&answer->body));
+  send_answer(broker, connection, header->opaque, &out);
+  return true;
+}
+
 /* ---- All requests ---- */
 
 static bool on_frame(void *owner, sim_connection *connection, const rmq_header *header,
@@ -421,6 +443,12 @@ static bool on_frame(void *owner, sim_connection *connection, const rmq_header *
     return false;
   }
   if (broker->hangs) return true;
+  sim_answer answer;
+  if (broker->cluster->is_asked && sim_question_answer(broker, header, &answer)) {
+    bool goes_on = on_question(broker, connection, header, &answer);
+    rmq_buf_free(&answer.body);
+    return goes_on;
+  }
   switch (header->code) {
     case RMQ_SEND_MESSAGE:
     case RMQ_SEND_MESSAGE_V2:

@@ -5,20 +5,10 @@
 #include "base/memory.h"
 #include "sim/invariants.h"
 #include "sim/transactions.h"
-#include "sim/workload.h"
+#include "sim/workload_private.h"
 
-/* A call whose `done` is to come. */
-typedef struct call {
-  rmq_link link; /* in workload->calls */
-  sim_workload *workload;
-  int64_t started_us;
-  int64_t timeout_us;
-  int64_t frozen_us;
-  size_t sends_before; /* a flush answers for these */
-} call;
-
-static call *begin(sim_workload *workload, int64_t timeout_ms) {
-  call *of = rmq_alloc_zero(1, sizeof *of);
+sim_call *sim_call_begin(sim_workload *workload, int64_t timeout_ms) {
+  sim_call *of = rmq_alloc_zero(1, sizeof *of);
   of->workload = workload;
   of->started_us = workload->world->now_us;
   of->timeout_us = timeout_ms * 1000;
@@ -28,31 +18,31 @@ static call *begin(sim_workload *workload, int64_t timeout_ms) {
   return of;
 }
 
-static void forget(call *of) {
+void sim_call_forget(sim_call *of) {
   rmq_link_remove(&of->link);
   free(of);
 }
 
 void sim_workload_forget_calls(sim_workload *workload) {
   while (!rmq_link_alone(&workload->calls))
-    forget(rmq_link_owner(workload->calls.next, call, link));
+    sim_call_forget(rmq_link_owner(workload->calls.next, sim_call, link));
 }
 
 /* Ends a call; the time that it had must not be over by more than a tick. */
-static void end(call *of, const char *what) {
+void sim_call_end(sim_call *of, const char *what) {
   sim_workload *workload = of->workload;
   int64_t took_us = workload->world->now_us - of->started_us;
   int64_t allowed_us = of->timeout_us + sim_tick_us(workload->world, of->frozen_us);
   if (took_us > allowed_us) {
     sim_break(workload->world, "%s took %" PRId64 " us of %" PRId64, what, took_us, of->timeout_us);
   }
-  forget(of);
+  sim_call_forget(of);
 }
 
 /* ---- flush ---- */
 
 static void on_flushed(void *arg, size_t unfinished) {
-  call *of = arg;
+  sim_call *of = arg;
   sim_ledger *ledger = of->workload->ledger;
   size_t expected = 0;
   for (size_t i = 0; i < of->sends_before; i++) {
@@ -69,7 +59,7 @@ static void on_flushed(void *arg, size_t unfinished) {
     sim_break(of->workload->world, "a flush ends before its time with %zu sends unfinished",
               unfinished);
   }
-  end(of, "a flush");
+  sim_call_end(of, "a flush");
 }
 
 void sim_workload_flush(sim_workload *workload) {
@@ -77,14 +67,15 @@ void sim_workload_flush(sim_workload *workload) {
   int64_t timeout_ms = sim_random_between(&workload->world->random, 0, 3000);
   workload->flushes++;
   sim_note(workload->world, "flush call", timeout_ms, 0);
-  rmq_producer_flush(workload->producer, timeout_ms, on_flushed, begin(workload, timeout_ms));
+  rmq_producer_flush(workload->producer, timeout_ms, on_flushed,
+                     sim_call_begin(workload, timeout_ms));
 }
 
 /* ---- queues ---- */
 
 static void on_queues(void *arg, const rmq_failure *failure, const rmq_queue_ref *queues,
                       size_t n) {
-  call *of = arg;
+  sim_call *of = arg;
   sim_world *world = of->workload->world;
   sim_note(world, "queues", (int64_t)n, failure ? (int64_t)failure->kind : -1);
   if ((failure == NULL) != (n > 0))
@@ -95,7 +86,7 @@ static void on_queues(void *arg, const rmq_failure *failure, const rmq_queue_ref
       sim_break(world, "queues are not sorted");
     }
   }
-  end(of, "the question for queues");
+  sim_call_end(of, "the question for queues");
 }
 
 void sim_workload_query(sim_workload *workload) {
@@ -104,12 +95,12 @@ void sim_workload_query(sim_workload *workload) {
   const sim_view *truth = &workload->cluster->truth;
   int topic = (int)sim_random_between(random, 0, (int64_t)truth->n_topics - 1);
   int64_t timeout_ms = sim_random_spread(random, 1, 5000);
-  call *of = begin(workload, timeout_ms);
+  sim_call *of = sim_call_begin(workload, timeout_ms);
   int status = rmq_producer_queues(workload->producer, rmq_slice_text(truth->topics[topic].name),
                                    timeout_ms, on_queues, of);
   workload->queries++;
   if (status == 0) return;
-  forget(of);
+  sim_call_forget(of);
   if (!workload->stopping)
     sim_break(workload->world, "the question for queues is refused: %d", status);
 }
@@ -138,21 +129,21 @@ static void free_producer(void *arg, uint64_t delays) {
 
 static void on_stopped_again(void *arg, size_t undelivered) {
   (void)undelivered;
-  end(arg, "a second shutdown");
+  sim_call_end(arg, "a second shutdown");
 }
 
 /* A shutdown of a producer that is shut down: it is told so, later. */
 static void stop_again(sim_workload *workload) {
-  rmq_producer_shutdown(workload->producer, 0, on_stopped_again, begin(workload, 0));
+  rmq_producer_shutdown(workload->producer, 0, on_stopped_again, sim_call_begin(workload, 0));
 }
 
 static void on_stopped(void *arg, size_t undelivered) {
-  call *of = arg;
+  sim_call *of = arg;
   sim_workload *workload = of->workload;
   sim_note(workload->world, "stopped", (int64_t)undelivered, 0);
   bool first = !workload->stopped;
   workload->stopped = true;
-  end(of, "a shutdown");
+  sim_call_end(of, "a shutdown");
   size_t expected = workload->failed_by_stop + sim_transactions_left(workload->ledger);
   if (undelivered < expected || undelivered > expected + workload->sending) {
     sim_break(workload->world, "a shutdown says that %zu sends failed because of it, and %zu did",
@@ -183,7 +174,7 @@ void sim_workload_stop(sim_workload *workload, int64_t timeout_ms) {
   bool twice = sim_random_chance(&workload->world->random, 200000);
   workload->free_at_once = sim_random_chance(&workload->world->random, 500000);
   for (int i = 0; i < 1 + (int)twice; i++) {
-    call *of = begin(workload, timeout_ms + PARTING_MS);
+    sim_call *of = sim_call_begin(workload, timeout_ms + PARTING_MS);
     rmq_producer_shutdown(workload->producer, timeout_ms, on_stopped, of);
   }
 }

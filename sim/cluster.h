@@ -111,6 +111,7 @@ struct sim_cluster {
   sim_trouble trouble;
   bool detects;    /* the producer's detector is on */
   bool traces;     /* its message trace is on */
+  bool is_asked;   /* users ask brokers other things, too: see questions.h */
   bool greets_all; /* every broker knows the producer while a request waits */
   int sick;        /* the index of the sick one, with SIM_SICK_BROKER or SIM_SICK_NAMESRV */
 };

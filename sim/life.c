@@ -9,6 +9,7 @@
 #include "sim/hooks.h"
 #include "sim/invariants.h"
 #include "sim/memory.h"
+#include "sim/questions.h"
 #include "sim/requests.h"
 #include "sim/transactions.h"
 #include "sim/workload.h"
@@ -228,6 +229,7 @@ static void begin(life *of, uint64_t seed, bool verbose) {
   sim_hooks_start(&of->workload, seed);
   sim_transactions_start(&of->workload, seed);
   sim_requests_start(&of->workload, seed);
+  sim_questions_start(&of->workload, seed);
   if (trouble == SIM_NO_TROUBLE) return;
   sim_faults_start(&of->faults, &of->world, of->cluster, sim_random_spread(random, 10000, 3000000));
 }

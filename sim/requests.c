@@ -70,9 +70,11 @@ static void check_failure(sim_workload *workload, const sim_send *send,
   if (!about_reply) sim_check_failure(workload, send, failure, failure->n_tries);
 }
 
-/* Its send may be under way for as long as it has time. */
+/* Its send may be under way for as long as it has time; and a shutdown may have cut it short, of which
+ * nobody hears but by the number at the end. */
 static void send_is_over(void *arg, uint64_t data) {
   sim_workload *workload = arg;
+  if (workload->stopping) return;
   if (sim_is_frozen(workload->world, send_is_over, arg, data)) return;
   workload->sending--;
 }

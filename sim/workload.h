@@ -59,9 +59,11 @@ typedef struct sim_workload {
   sim_random request_random;                 /* their own */
   uint32_t request_ppm;                      /* of the sends: requests */
   size_t requests;                           /* that wait */
-  size_t sending;   /* requests whose messages may be under way, whether or not they wait */
-  rmq_link batches; /* those whose messages have not all completed */
-  rmq_link calls;   /* flushes, questions for queues and shutdowns whose done has not come */
+  size_t sending; /* requests whose messages may be under way, whether or not they wait */
+  sim_random question_random; /* their own */
+  bool inside_question;       /* one is being asked: no answer may come */
+  rmq_link batches;           /* those whose messages have not all completed */
+  rmq_link calls; /* flushes, questions for queues and shutdowns whose done has not come */
   uint64_t accepted, refused, acknowledged, failed, flushes, queries; /* for the summary */
 } sim_workload;
 

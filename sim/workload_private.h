@@ -34,6 +34,23 @@ void sim_send_done(void *arg, const rmq_completion *completion);
 /* It has ended, and the books know: what a user does then. */
 void sim_send_over(sim_workload *workload, sim_send *send, bool failed);
 
+/* calls.c: a call whose `done` is to come. */
+typedef struct sim_call {
+  rmq_link link; /* in workload->calls */
+  sim_workload *workload;
+  int64_t started_us;
+  int64_t timeout_us;
+  int64_t frozen_us;
+  size_t sends_before; /* a flush answers for these */
+  int broker;          /* that is asked about a queue */
+  int32_t queue;
+  bool doubtful; /* it may fail though nothing is wrong */
+} sim_call;
+sim_call *sim_call_begin(sim_workload *workload, int64_t timeout_ms);
+void sim_call_forget(sim_call *of);
+/* The time that it had must not be over by more than a tick. */
+void sim_call_end(sim_call *of, const char *what);
+
 /* batches.c: several messages in one call. */
 void sim_workload_batch(sim_workload *workload);
 
