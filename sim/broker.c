@@ -432,12 +432,30 @@ static bool on_question(sim_broker *broker, sim_connection *connection, const rm
 
 /* ---- All requests ---- */
 
+/* The end of a transaction is told where a question about it came from, and a question may be asked again,
+ * even when no route names the broker any more: then no heartbeat goes before them. */
+static bool must_follow_heartbeat(const rmq_header *header) {
+  switch (header->code) {
+    case RMQ_END_TRANSACTION:
+    case RMQ_GET_MAX_OFFSET:
+    case RMQ_GET_MIN_OFFSET:
+    case RMQ_SEARCH_OFFSET_BY_TIMESTAMP:
+    case RMQ_GET_EARLIEST_MSG_STORETIME:
+    case RMQ_RECALL_MESSAGE:
+    case RMQ_QUERY_MESSAGE:
+    case RMQ_UPDATE_AND_CREATE_TOPIC:
+      return false;
+    default:
+      return true;
+  }
+}
+
 static bool on_frame(void *owner, sim_connection *connection, const rmq_header *header,
                      rmq_slice body) {
   sim_broker *broker = owner;
   if (header->flag & RMQ_FLAG_RESPONSE) return true; /* to a question of ours */
   if (connection->frames == 1 && header->code != RMQ_HEART_BEAT && !broker->moved &&
-      !sim_half_may_come_first(header)) {
+      must_follow_heartbeat(header)) {
     sim_break(broker->cluster->world, "the first request on socket %u is %d and no heartbeat",
               connection->id, (int)header->code);
     return false;

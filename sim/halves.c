@@ -212,10 +212,6 @@ bool sim_half_ends(sim_broker *broker, const rmq_header *header) {
   return !sim_is_broken(world);
 }
 
-bool sim_half_may_come_first(const rmq_header *header) {
-  return header->code == RMQ_END_TRANSACTION;
-}
-
 void sim_check_halves(const sim_cluster *cluster, const sim_send *send) {
   const sim_transaction *transaction = &send->transaction;
   bool told = transaction->phase == SIM_TRANSACTION_ENDED && transaction->told;

@@ -17,10 +17,6 @@ void sim_half_stored(sim_broker *broker, sim_send *send, const rmq_send_header *
  * False when it is not so (the run is broken then). */
 bool sim_half_ends(sim_broker *broker, const rmq_header *header);
 
-/* True for the answer to a question of ours: it goes back to where that came from, even when no route
- * names the broker any more, and then no heartbeat goes before it. */
-bool sim_half_may_come_first(const rmq_header *header);
-
 /* At the end of a life in which nothing went wrong: all brokers know what the user said. */
 void sim_check_halves(const sim_cluster *cluster, const sim_send *send);
 

@@ -342,6 +342,22 @@ static void check_traces(sim_workload *workload) {
   }
 }
 
+/* A connection to a broker that no route names any more is closed while it is being made, too, and that is
+ * no failure: the next one need not wait. Topics that are not used are forgotten, with their routes. */
+static void watch_routes(const sim_workload *workload) {
+  enum { MANY = 3 };
+  sim_cluster *cluster = workload->cluster;
+  for (int i = 0; i < cluster->n_brokers; i++) {
+    sim_broker *broker = &cluster->brokers[i];
+    if (broker->host.fruitless < MANY) continue;
+    int64_t avoided_us[SIM_AVOIDED_MAX];
+    sim_note_avoided(workload, avoided_us); /* else it would look the same */
+    rmq_slice name = rmq_slice_text(broker->name);
+    bool named = avoided_us[i] > 0 || rmq_producer_available(workload->producer, name);
+    if (!named) broker->host.fruitless = 0;
+  }
+}
+
 static uint64_t count_traced(const sim_ledger *ledger) {
   uint64_t n = 0;
   for (size_t i = 0; i < ledger->n_sends; i++) n += ledger->sends[i]->traced > 0;
@@ -352,6 +368,7 @@ void sim_check_counters(sim_workload *workload) {
   if (!workload->producer || workload->forked) return;
   check_traces(workload);
   watch_avoidances(workload);
+  watch_routes(workload);
   rmq_producer_stats stats = rmq_producer_stats_of(workload->producer);
   sim_check_transactions(workload, &stats);
   sim_check_requests(workload, &stats);
