@@ -342,19 +342,19 @@ static void check_traces(sim_workload *workload) {
   }
 }
 
-/* A connection to a broker that no route names any more is closed while it is being made, too, and that is
- * no failure: the next one need not wait. Topics that are not used are forgotten, with their routes. */
-static void watch_routes(const sim_workload *workload) {
-  enum { MANY = 3 };
+/* A connection to a broker that no route names any more is closed, whatever has come of it, and that is no
+ * failure: the next one need not wait. Topics that are not used are forgotten, with their routes. */
+static void watch_routes(sim_workload *workload) {
   sim_cluster *cluster = workload->cluster;
   for (int i = 0; i < cluster->n_brokers; i++) {
     sim_broker *broker = &cluster->brokers[i];
-    if (broker->host.fruitless < MANY) continue;
+    if (broker->host.fruitless == 0) continue;
     int64_t avoided_us[SIM_AVOIDED_MAX];
     sim_note_avoided(workload, avoided_us); /* else it would look the same */
     rmq_slice name = rmq_slice_text(broker->name);
     bool named = avoided_us[i] > 0 || rmq_producer_available(workload->producer, name);
-    if (!named) broker->host.fruitless = 0;
+    if (workload->named[i] && !named) broker->host.fruitless = 0;
+    workload->named[i] = named;
   }
 }
 

@@ -51,14 +51,15 @@ typedef struct sim_workload {
   uint64_t refused_by_hooks;
   int64_t avoided_until_us[SIM_AVOIDED_MAX]; /* each broker, with latency_fault = "5.x" */
   int64_t forgotten_us[SIM_AVOIDED_MAX];     /* when an avoidance last ended before its time */
-  sim_random transaction_random;             /* their own */
-  uint32_t transaction_ppm;                  /* of the sends: half messages */
-  size_t transactions;                       /* open, or of which the broker is being told */
-  bool inside_end;                           /* rmq_producer_end_transaction is on the stack */
-  bool undecided;                            /* nobody decides about transactions any more */
-  sim_random request_random;                 /* their own */
-  uint32_t request_ppm;                      /* of the sends: requests */
-  size_t requests;                           /* that wait */
+  bool named[SIM_AVOIDED_MAX];   /* each broker, by some route, as of when it was looked at last */
+  sim_random transaction_random; /* their own */
+  uint32_t transaction_ppm;      /* of the sends: half messages */
+  size_t transactions;           /* open, or of which the broker is being told */
+  bool inside_end;               /* rmq_producer_end_transaction is on the stack */
+  bool undecided;                /* nobody decides about transactions any more */
+  sim_random request_random;     /* their own */
+  uint32_t request_ppm;          /* of the sends: requests */
+  size_t requests;               /* that wait */
   size_t sending; /* requests whose messages may be under way, whether or not they wait */
   sim_random question_random; /* their own */
   bool inside_question;       /* one is being asked: no answer may come */
