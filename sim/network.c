@@ -264,4 +264,14 @@ size_t sim_sockets_alive(const sim_network *network) {
   return n;
 }
 
+bool sim_host_is_lost(const sim_host *host) {
+  const sim_network *network = host->network;
+  for (size_t i = 0; i < network->n_sockets; i++) {
+    const rmq_socket *socket = network->sockets[i];
+    bool stands = socket->host == host && socket->state == SIM_OPEN && socket->end == 0;
+    if (stands && !socket->host_open && rmq_buf_len(&socket->up) > 0) return true;
+  }
+  return false;
+}
+
 uint64_t sim_sockets_opened(const sim_network *network) { return network->n_sockets; }

@@ -127,6 +127,9 @@ void sim_host_read(sim_host *host, bool reads);
 
 size_t sim_sockets_alive(const sim_network *network); /* whose `closed` has not been delivered */
 size_t sim_lookups_alive(const sim_network *network); /* neither done nor cancelled */
+/* A connection to this host stands at the core's end only, and what is under way on it keeps the core from
+ * writing more, so that no reset tells it. */
+bool sim_host_is_lost(const sim_host *host);
 uint64_t sim_sockets_opened(const sim_network *network);
 
 /* ---- rmq_io's part ---- */

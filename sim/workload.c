@@ -343,10 +343,20 @@ static bool may_pause_too_long(const sim_workload *workload) {
   return rmq_producer_settings(workload->producer)->mq_client_api_timeout < FIRST_PAUSE_MS;
 }
 
+/* A question to a name server whose machine has died without a word takes all of its time, and when that was
+ * the only one it is not asked again. */
+static bool may_ask_the_dead(const sim_cluster *cluster) {
+  for (int i = 0; i < cluster->n_namesrvs; i++) {
+    if (!sim_host_is_lost(&cluster->namesrvs[i].host)) return false;
+  }
+  return true;
+}
+
 void sim_workload_probe(sim_workload *workload) {
   if (!workload->producer) return;
   sim_send *send = sim_ledger_add(workload->ledger);
-  send->probes = !is_core_pausing(workload->cluster) && !may_pause_too_long(workload);
+  send->probes = !is_core_pausing(workload->cluster) && !may_pause_too_long(workload) &&
+                 !may_ask_the_dead(workload->cluster);
   choose_content(workload, send);
   send->options = (rmq_send_options){.timeout_ms = 5000, .retries = 5, .may_wait = true};
   submit(workload, send, false);
