@@ -214,6 +214,12 @@ static void farewell_done(rmq_request *request, const rmq_outcome *outcome) {
   if (--heartbeat->farewells == 0 && heartbeat->gone) end_now(heartbeat);
 }
 
+/* A heartbeat that waits for a connection would still go out when that stands, and nothing after it. */
+static void keep_quiet(const rmq_heartbeat *heartbeat, rmq_broker *broker) {
+  if (broker->busy) rmq_transport_cancel(heartbeat->brokers->transport, &broker->request);
+  broker->busy = false;
+}
+
 void rmq_heartbeat_farewell(rmq_heartbeat *heartbeat, int64_t timeout_ms, void (*gone)(void *arg),
                             void *arg) {
   rmq_transport *transport = heartbeat->brokers->transport;
@@ -223,9 +229,12 @@ void rmq_heartbeat_farewell(rmq_heartbeat *heartbeat, int64_t timeout_ms, void (
   heartbeat->gone_arg = arg;
   rmq_broker *broker;
   for (size_t at = 0; (broker = rmq_map_next(heartbeat->brokers->by_name, &at, NULL)) != NULL;) {
-    if (!rmq_transport_is_connected(transport, broker->master)) continue;
-    heartbeat->farewells++;
-    talk(heartbeat, broker, timeout_ms, encode_farewell, farewell_done);
+    if (rmq_transport_is_connected(transport, broker->master)) {
+      heartbeat->farewells++;
+      talk(heartbeat, broker, timeout_ms, encode_farewell, farewell_done);
+    } else {
+      keep_quiet(heartbeat, broker);
+    }
   }
   if (heartbeat->farewells == 0) {
     end_now(heartbeat);

@@ -396,6 +396,25 @@ static void the_end_while_brokers_are_greeted(void) {
   }
 }
 
+/* The simulator's seed 500351473: a broker that was to be greeted when the end came was greeted during the
+ * farewell, as soon as its connection stood, and never heard of the end. */
+static void who_is_not_greeted_yet_is_not_greeted_at_the_end(void) {
+  static const fake_rule c_is_slow[] = {{.name = C, .delay_ms = 50}, {.name = NULL}};
+  world_count over = {0};
+  begin();
+  fake_set_rules(world_fake, c_is_slow);
+  ask(5000, &asked);
+  world_run(10);
+  world_at(A)->heartbeat_mute = true; /* farewells, too: the parting takes its second */
+  rmq_producer_shutdown(producer, 0, world_count_done, &over);
+  world_run(500);
+  CHECK_INT(over.dones, 0);
+  CHECK_INT(world_at(C)->heartbeats, 0);
+  world_run(1000);
+  CHECK(over.dones == 1 && asked.dones == 1 && asked.failed);
+  finish();
+}
+
 static void free_all(void) {
   rmq_producer_free(producer);
   producer = NULL;
@@ -463,6 +482,7 @@ int main(void) {
   check_run("a compressed reply", a_compressed_reply);
   check_run("shutdown waits", shutdown_waits_and_then_does_not);
   check_run("the end while brokers are greeted", the_end_while_brokers_are_greeted);
+  check_run("who is not greeted yet", who_is_not_greeted_yet_is_not_greeted_at_the_end);
   check_run("a callback may free the producer", a_callback_may_free_the_producer);
   check_run("forking", forking_takes_requests_along);
   check_run("a reply of ours", a_reply_of_ours);
