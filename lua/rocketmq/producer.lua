@@ -138,8 +138,8 @@ end
 ---@return any ... what the function returns
 local function hand_over(send, message, options, callback)
   local given = options or {}
-  return send(message.body, message.topic, message, options, given.timeout, given.attempt_timeout,
-    given.retries, given.queue, given.selector, given.arg, message.tags, message.keys,
+  return send(message.body, message.topic, message, given.selector, given.arg, options,
+    given.timeout, given.attempt_timeout, given.retries, given.queue, message.tags, message.keys,
     message.properties, message.flag, message.wait, has_more(message), callback)
 end
 
@@ -163,8 +163,8 @@ function Producer:send(message, options)
       tags, keys, properties, flag, wait, more))
   end
   if options ~= nil then
-    return take(send(message.body, message.topic, message, options, options.timeout,
-      options.attempt_timeout, options.retries, options.queue, options.selector, options.arg))
+    return take(send(message.body, message.topic, message, options.selector, options.arg, options,
+      options.timeout, options.attempt_timeout, options.retries, options.queue))
   end
   return take(send(message.body, message.topic, message))
 end
@@ -205,8 +205,8 @@ local function send_later(send, message, options, callback)
       tags, keys, properties, flag, wait, more, callback))
   end
   if options ~= nil then
-    return accepted(send(message.body, message.topic, message, options, options.timeout,
-      options.attempt_timeout, options.retries, options.queue, options.selector, options.arg,
+    return accepted(send(message.body, message.topic, message, options.selector, options.arg,
+      options, options.timeout, options.attempt_timeout, options.retries, options.queue,
       callback))
   end
   return accepted(send(message.body, message.topic, message, callback))
@@ -290,7 +290,7 @@ local function send_batch(self, method, finish, messages, options, callback)
     end
     local body = message.body
     bodies[i] = body
-    local ok, pending = add(body, message.topic, message, draft, nil, nil, nil, nil, nil, nil,
+    local ok, pending = add(body, message.topic, message, nil, nil, draft, nil, nil, nil, nil,
       message.tags, message.keys, message.properties, message.flag, message.wait,
       has_more(message))
     if not ok then return take(ok, pending) end
@@ -298,8 +298,8 @@ local function send_batch(self, method, finish, messages, options, callback)
   local send, shown = batch["send" .. method], messages[1]
   local topic = shown and shown.topic
   local given = options or {}
-  return finish(send(bodies, topic, shown, options, given.timeout, given.attempt_timeout,
-    given.retries, given.queue, given.selector, given.arg, draft, split, callback))
+  return finish(send(bodies, topic, shown, given.selector, given.arg, options, given.timeout,
+    given.attempt_timeout, given.retries, given.queue, draft, split, callback))
 end
 
 --- Besides those of a send.

@@ -446,14 +446,8 @@ static void look_for_unknown_names(lua_State *L, rmq_arguments *arguments, bool 
   if (has_options) rmq_names_check(L, &option_names, RMQ_ARG_OPTIONS);
 }
 
-static void check_selector(lua_State *L) {
-  if (lua_isnil(L, RMQ_ARG_SELECTOR)) {
-    if (lua_isnil(L, RMQ_ARG_SELECTOR_ARG)) return;
-    rmq_lua_raise(L, "option arg is for the selector, and option selector is not given");
-  }
-  if (!lua_isnil(L, RMQ_ARG_QUEUE)) {
-    rmq_lua_raise(L, "options queue and selector exclude each other; give one of them");
-  }
+/* Puts the function into the place of what stands for one. */
+static void resolve_selector(lua_State *L) {
   int type = lua_type(L, RMQ_ARG_SELECTOR);
   if (type == LUA_TFUNCTION) return;
   /* A name stands for another function after each reload. */
@@ -462,6 +456,17 @@ static void check_selector(lua_State *L) {
   } else if (!rmq_lua_check_selector(L, RMQ_ARG_SELECTOR, "option selector")) {
     rmq_lua_raise(L, "%s", lua_tostring(L, -1));
   }
+}
+
+static void check_selector(lua_State *L) {
+  if (lua_isnil(L, RMQ_ARG_SELECTOR)) {
+    if (lua_isnil(L, RMQ_ARG_SELECTOR_ARG)) return;
+    rmq_lua_raise(L, "option arg is for the selector, and option selector is not given");
+  }
+  if (!lua_isnil(L, RMQ_ARG_QUEUE)) {
+    rmq_lua_raise(L, "options queue and selector exclude each other; give one of them");
+  }
+  resolve_selector(L);
 }
 
 static int read_options(lua_State *L, rmq_arguments *arguments, const rmq_message *message,
@@ -495,10 +500,17 @@ static int read_rest(lua_State *L, rmq_arguments *arguments, rmq_message *messag
   return read_flag(L, arguments, message);
 }
 
-/* The producer's own selector may stand in where there are no options. */
 static bool have_options(lua_State *L, int last) {
-  if (last < RMQ_ARG_OPTIONS) return false;
-  return !lua_isnil(L, RMQ_ARG_OPTIONS) || rmq_arguments_have_selector(L, last);
+  return last >= RMQ_ARG_OPTIONS && !lua_isnil(L, RMQ_ARG_OPTIONS);
+}
+
+/* What the options say, or the producer's own selector, which may stand where there are none. */
+static int read_how(lua_State *L, int last, rmq_arguments *arguments, const rmq_message *message,
+                    rmq_send_options *options) {
+  *options = no_options;
+  if (have_options(L, last)) return read_options(L, arguments, message, options);
+  if (rmq_arguments_have_selector(L, last)) resolve_selector(L);
+  return 0;
 }
 
 int rmq_arguments_stand_in(lua_State *L, int last, int selector) {
@@ -533,15 +545,12 @@ static void read_message(lua_State *L, const rmq_arguments *arguments, rmq_messa
 
 int rmq_arguments_read(lua_State *L, int last, rmq_arguments *arguments, rmq_message *message,
                        rmq_send_options *options) {
-  bool has_options = have_options(L, last), has_rest = last >= RMQ_ARG_TAGS;
+  bool has_rest = last >= RMQ_ARG_TAGS;
   arguments->member = 0;
-  if (shall_look(arguments)) {
-    look_for_unknown_names(L, arguments, has_options && !lua_isnil(L, RMQ_ARG_OPTIONS));
-  }
+  if (shall_look(arguments)) look_for_unknown_names(L, arguments, have_options(L, last));
   read_message(L, arguments, message);
-  *options = no_options;
   if (has_rest && read_rest(L, arguments, message) < 0) return RMQ_EINVAL;
-  if (has_options && read_options(L, arguments, message, options) < 0) return RMQ_EINVAL;
+  if (read_how(L, last, arguments, message, options) < 0) return RMQ_EINVAL;
   return has_rest ? read_more(L, arguments, message) : 0;
 }
 
@@ -559,10 +568,8 @@ int rmq_arguments_read_member(lua_State *L, int number, rmq_arguments *arguments
 int rmq_arguments_read_batch(lua_State *L, int last, rmq_arguments *arguments, rmq_slice topic,
                              rmq_send_options *options) {
   rmq_message message = {.topic = topic};
-  *options = no_options;
-  if (!have_options(L, last)) return 0;
-  if (!lua_isnil(L, RMQ_ARG_OPTIONS) && shall_look(arguments)) {
+  if (have_options(L, last) && shall_look(arguments)) {
     rmq_names_check(L, &batch_option_names, RMQ_ARG_OPTIONS);
   }
-  return read_options(L, arguments, &message, options);
+  return read_how(L, last, arguments, &message, options);
 }

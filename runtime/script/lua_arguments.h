@@ -12,14 +12,14 @@
 enum {
   RMQ_ARG_BODY = 1,
   RMQ_ARG_TOPIC,
-  RMQ_ARG_MESSAGE, /* the table itself, for looking at its other names */
-  RMQ_ARG_OPTIONS, /* like the message; absent with all that follow when it is just topic and body */
+  RMQ_ARG_MESSAGE,  /* the table itself, for looking at its other names */
+  RMQ_ARG_SELECTOR, /* absent with all that follow when it is just topic and body */
+  RMQ_ARG_SELECTOR_ARG,
+  RMQ_ARG_OPTIONS, /* like the message */
   RMQ_ARG_TIMEOUT,
   RMQ_ARG_ATTEMPT_TIMEOUT,
   RMQ_ARG_RETRIES,
   RMQ_ARG_QUEUE,
-  RMQ_ARG_SELECTOR,
-  RMQ_ARG_SELECTOR_ARG,
   RMQ_ARG_TAGS, /* absent with all that follow when the message has nothing of it */
   RMQ_ARG_KEYS,
   RMQ_ARG_PROPERTIES,
