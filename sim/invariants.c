@@ -3,7 +3,7 @@
 
 #include "sim/invariants.h"
 
-#include "producer/hook.h"
+#include "producer/core.h"
 #include "sim/hooks.h"
 
 #include <inttypes.h>
@@ -343,16 +343,15 @@ static void check_traces(sim_workload *workload) {
 }
 
 /* A connection to a broker that no route names any more is closed, whatever has come of it, and that is no
- * failure: the next one need not wait. Topics that are not used are forgotten, with their routes. */
+ * failure: the next one need not wait. Topics that are not used are forgotten, with their routes. Whether one
+ * names a broker that is avoided, too, only the core's own table tells. */
 static void watch_routes(sim_workload *workload) {
   sim_cluster *cluster = workload->cluster;
   for (int i = 0; i < cluster->n_brokers; i++) {
     sim_broker *broker = &cluster->brokers[i];
     if (broker->host.fruitless == 0) continue;
-    int64_t avoided_us[SIM_AVOIDED_MAX];
-    sim_note_avoided(workload, avoided_us); /* else it would look the same */
-    rmq_slice name = rmq_slice_text(broker->name);
-    bool named = avoided_us[i] > 0 || rmq_producer_available(workload->producer, name);
+    const rmq_routes *routes = workload->producer->routes;
+    bool named = routes && rmq_routes_master(routes, rmq_slice_text(broker->name));
     if (workload->named[i] && !named) broker->host.fruitless = 0;
     workload->named[i] = named;
   }

@@ -105,12 +105,12 @@ static rmq_mono question_deadline(rmq_inquiry *inquiry) {
 
 static void answered(rmq_request *request, const rmq_outcome *outcome);
 
-static void ask(rmq_inquiry *inquiry) {
+static void ask(rmq_inquiry *inquiry, rmq_mono deadline) {
   inquiry->asked_at = rmq_transport_now(inquiry->servers->transport);
   inquiry->request.encode = encode;
   inquiry->request.done = answered;
   inquiry->request.oneway = false;
-  inquiry->request.deadline = question_deadline(inquiry);
+  inquiry->request.deadline = deadline;
   rmq_transport_invoke(inquiry->servers->transport, inquiry->asked, &inquiry->request);
 }
 
@@ -120,7 +120,16 @@ static void ask_server(rmq_inquiry *inquiry) {
   inquiry->asked = rmq_copy_text(addr, strlen(addr));
   inquiry->tried++;
   inquiry->repeated = false;
-  ask(inquiry);
+  ask(inquiry, question_deadline(inquiry));
+}
+
+/* Perhaps only the connection was dead, from before the server was started again. While there are other
+ * servers both tries have the time of one: it may have been the server's silence that ended the
+ * connection, when a question that others had asked there was too old. */
+static void ask_once_more(rmq_inquiry *inquiry) {
+  bool is_last = inquiry->tried == inquiry->servers->n_addrs;
+  inquiry->repeated = true;
+  ask(inquiry, is_last ? question_deadline(inquiry) : inquiry->request.deadline);
 }
 
 /* Begins a note on the server that was just asked. Peers write into it too, so it is not let grow
@@ -201,9 +210,7 @@ static void answered(rmq_request *request, const rmq_outcome *outcome) {
   bool go_away = outcome->status == RMQ_OK && outcome->header->code == RMQ_GO_AWAY;
   bool again = !inquiry->repeated && !list_is_new(inquiry);
   if (again && (go_away || outcome->status == RMQ_ECLOSED)) {
-    /* Perhaps only the connection was dead, from before the server was started again. */
-    inquiry->repeated = true;
-    ask(inquiry);
+    ask_once_more(inquiry);
   } else if (outcome->status != RMQ_OK) {
     note_failure(inquiry, outcome);
     ask_next(inquiry);

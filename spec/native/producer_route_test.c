@@ -271,6 +271,34 @@ static void a_dead_connection_is_not_a_dead_server(void) {
   finish();
 }
 
+/* Two questions to a server that says nothing: the first one's time is over, and with it goes the
+ * connection. The second one must not begin there anew, or it has none left for the other server. */
+static void silence_holds_for_all_questions(void) {
+  static world_end one, other, patient;
+  memset(&one, 0, sizeof one);
+  memset(&other, 0, sizeof other);
+  memset(&patient, 0, sizeof patient);
+  begin();
+  use_both_name_servers();
+  world_settings.mq_client_api_timeout = 1000;
+  world_topic_set("T", "a", 1, 6);
+  world_topic_set("U", "a", 1, 6);
+  world_at(N1)->always = (world_act){.mood = WORLD_MUTE};
+  world_at(N2)->always = (world_act){.mood = WORLD_MUTE};
+  world_start();
+  rmq_send_options options = {.retries = -1, .timeout_ms = 2000};
+  CHECK_INT(world_send_with("T", &options, &one), 0);
+  CHECK_INT(world_send_with("U", &options, &other), 0);
+  CHECK_INT(world_send("U", &patient), 0);
+  world_run(900); /* which one is asked first is chance; the other one is well */
+  world_at(world_at(N1)->questions > 0 ? N2 : N1)->always = (world_act){.mood = WORLD_ANSWERS};
+  world_run(1100);
+  CHECK(one.dones == 1 && !one.failed);
+  CHECK(other.dones == 1 && !other.failed);
+  CHECK(patient.dones == 1 && !patient.failed);
+  finish();
+}
+
 /* A waiter that came late is not cut off with the one that asked first. */
 static void each_waiter_has_its_own_time(void) {
   static world_end brief, patient;
@@ -572,6 +600,7 @@ int main(void) {
   check_run("a black hole is not asked first again", a_black_hole_is_not_asked_first_again);
   check_run("all that was said is told", all_that_was_said_is_told);
   check_run("a dead connection is not a dead server", a_dead_connection_is_not_a_dead_server);
+  check_run("silence holds for all questions", silence_holds_for_all_questions);
   check_run("each waiter has its own time", each_waiter_has_its_own_time);
   check_run("routes are refreshed", routes_are_refreshed);
   check_run("idle topics are forgotten", idle_topics_are_forgotten);
