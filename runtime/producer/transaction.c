@@ -255,13 +255,20 @@ static bool is_being_sent(const rmq_producer *producer, rmq_slice msg_id) {
   return false;
 }
 
+/* True when the question is about this half message, and not about a copy that another broker keeps
+ * since an attempt without an answer. Brokers before 5.0 do not give their name. */
+static bool is_about(const rmq_half *half, const rmq_half *asked, const rmq_producer *producer) {
+  if (asked->broker.len > 0) return rmq_slice_equal(asked->broker, half->broker);
+  const char *master = rmq_routes_master(producer->routes, half->broker);
+  return master && rmq_slice_is(asked->addr, master);
+}
+
 bool rmq_transaction_takes_check(rmq_producer *producer, const rmq_half *asked) {
   if (!producer->open) return false;
   transaction *t = rmq_map_get(producer->open, asked->msg_id);
   if (!t) return is_being_sent(producer, asked->msg_id);
   const rmq_half *half = &t->settlement.half;
-  const char *master = rmq_routes_master(producer->routes, half->broker);
-  if (master && !rmq_slice_is(asked->addr, master)) return true; /* another copy, elsewhere */
+  if (!is_about(half, asked, producer)) return true;
   /* The key in the map stays as it is: both have the same id. */
   rmq_half latest = *asked;
   latest.broker = half->broker;

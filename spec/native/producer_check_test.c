@@ -62,8 +62,11 @@ static void check_verdict(int i, const char *expected) {
   CHECK(strcmp(verdicts[i], expected) == 0);
 }
 
+static bool forgetful; /* topics that are not used are forgotten after a second */
+
 static void begin_with(int64_t concurrency, int64_t hold_max) {
   world_begin();
+  if (forgetful) world_settings.poll_name_server_interval = 100;
   n_asked = n_verdicts = 0;
   at_once = free_producer = false;
   seen[0] = '\0';
@@ -343,6 +346,34 @@ static void an_open_transaction_is_decided_by_its_end(void) {
   finish();
 }
 
+/* The topic was not used for so long that no route names the half message's broker any more. */
+static void a_copy_is_not_the_half_message_whose_broker_is_forgotten(void) {
+  int told = 0;
+  forgetful = true;
+  begin();
+  forgetful = false;
+  world_topic_set("Other", "b", 1, 6);
+  send_half(0);
+  world_end others = {0};
+  for (int i = 0; i < 15; i++) {
+    CHECK_INT(world_send("Other", &others), 0);
+    world_run(100);
+  }
+  ask((question){.addr = B, .id = half.msg_id, .offset = 40, .without = "bname"});
+  ask((question){.addr = B, .id = half.msg_id, .offset = 50});
+  CHECK_INT(n_asked, 0);
+  CHECK_INT(
+      rmq_producer_end_transaction(producer, rmq_slice_text(half.msg_id), RMQ_TRANSACTION_COMMIT,
+                                   rmq_slice_text(""), note_nothing, &told),
+      0);
+  world_settle();
+  CHECK(told == 1 && n_verdicts == 1);
+  char expected[160];
+  snprintf(expected, sizeof expected, "a 8 %s a T 2 2", half.msg_id);
+  check_verdict(0, expected);
+  finish();
+}
+
 static void a_half_message_under_way_is_not_decided(void) {
   begin();
   send_half(50);
@@ -415,6 +446,8 @@ int main(void) {
   check_run("a compressed body", a_compressed_body);
   check_run("a producer without transactions", a_producer_without_transactions);
   check_run("an open transaction", an_open_transaction_is_decided_by_its_end);
+  check_run("a copy, when a broker is forgotten",
+            a_copy_is_not_the_half_message_whose_broker_is_forgotten);
   check_run("a half message under way", a_half_message_under_way_is_not_decided);
   check_run("shutdown waits", shutdown_waits_for_a_decision);
   check_run("shutdown does not wait for ever", shutdown_does_not_wait_for_ever);
