@@ -344,12 +344,16 @@ static bool may_pause_too_long(const sim_workload *workload) {
 }
 
 /* A question to a name server whose machine has died without a word takes all of its time, and when that was
- * the only one it is not asked again. */
+ * the only one it is not asked again. Likewise a message, when all brokers are such. */
 static bool may_ask_the_dead(const sim_cluster *cluster) {
+  bool some_namesrv = false, some_broker = false;
   for (int i = 0; i < cluster->n_namesrvs; i++) {
-    if (!sim_host_is_lost(&cluster->namesrvs[i].host)) return false;
+    some_namesrv = some_namesrv || !sim_host_is_lost(&cluster->namesrvs[i].host);
   }
-  return true;
+  for (int i = 0; i < cluster->n_brokers; i++) {
+    some_broker = some_broker || !sim_host_is_lost(&cluster->brokers[i].host);
+  }
+  return !some_namesrv || !some_broker;
 }
 
 void sim_workload_probe(sim_workload *workload) {
