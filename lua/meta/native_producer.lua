@@ -18,11 +18,13 @@ local native = {}
 function native.new(settings) end
 
 --- Sends. Raises when a type is wrong or waiting is impossible, before anything is sent. It is given
---- three arguments, eight or fifteen: the message's other fields, and the options, only together.
----@alias rocketmq.Sender fun(body?: string, topic?: string, message: table, tags?: string,
+--- three arguments, ten with the options, or sixteen with the message's other fields. `more` is true when
+--- the message has fields that few have.
+---@alias rocketmq.Sender fun(body?: string, topic?: string, message: table,
+---  selector?: rocketmq.Selector|string, arg?: any, options?: table, timeout?: number,
+---  attempt_timeout?: number, retries?: integer, queue?: rocketmq.Queue|table, tags?: string,
 ---  keys?: string|string[], properties?: table<string, string>, flag?: integer, wait?: boolean,
----  options?: table, timeout?: number, attempt_timeout?: number, retries?: integer,
----  queue?: rocketmq.Queue|table, selector?: rocketmq.Selector|string, arg?: any): boolean, rocketmq.Pending
+---  more?: boolean): boolean, rocketmq.Pending
 
 --- The function that sends with this producer. `message` and `options` are the tables that the
 --- other arguments came from; they are looked through for unknown names now and then.
@@ -43,17 +45,15 @@ function native.sender(handle) end
 function native.later_senders(handle, runner) end
 
 --- What makes a batch of messages and sends it. `add` takes a message as a Sender does, without options,
---- and the draft in their place. The others send it: `bodies` keeps the messages' bodies as long as they
---- are needed, `shown` is the message that a selector is shown.
+--- and the draft in their place. The others send it, with options as a Sender takes them, then the draft,
+--- whether it may be split, and a callback: `bodies` keeps the messages' bodies as long as they are needed,
+--- `shown` is the message that a selector is shown.
 ---@class rocketmq.BatchFunctions
 ---@field new fun(): userdata an empty draft
 ---@field add fun(body?: string, topic?: string, message: table, ...): boolean, rocketmq.Pending?
----@field send fun(bodies: table, topic?: string, shown?: table, draft: userdata, split: boolean,
----  callback?: function, ...): boolean, rocketmq.Pending
----@field send_async fun(bodies: table, topic?: string, shown?: table, draft: userdata, split: boolean,
----  callback?: function, ...): boolean, rocketmq.Pending?
----@field send_oneway fun(bodies: table, topic?: string, shown?: table, draft: userdata, split: boolean,
----  callback?: function, ...): boolean, rocketmq.Pending?
+---@field send fun(bodies: table, topic?: string, shown?: table, ...): boolean, rocketmq.Pending
+---@field send_async fun(bodies: table, topic?: string, shown?: table, ...): boolean, rocketmq.Pending?
+---@field send_oneway fun(bodies: table, topic?: string, shown?: table, ...): boolean, rocketmq.Pending?
 
 ---@param handle rocketmq.Handle
 ---@return rocketmq.BatchFunctions

@@ -151,8 +151,8 @@ local M = { check_options = check_options, hand_over = hand_over }
 ---@return rocketmq.Result? result nil when it failed
 ---@return rocketmq.Error? err
 function Producer:send(message, options)
-  local send = self.sender
-  if type(message) ~= "table" or not send then refuse_message(self, message) end
+  local send = type(message) == "table" and self.sender
+  if not send then refuse_message(self, message) end
   local tags, keys, properties = message.tags, message.keys, message.properties
   local flag, wait, more = message.flag, message.wait, has_more(message)
   if options ~= nil and type(options) ~= "table" then check_options(options) end
@@ -172,13 +172,15 @@ end
 -- A selector may be asked when the caller has changed the table for its next message.
 local function copy_of(message)
   local copy = {}
+  local metatable = getmetatable(message) -- its fields may come from there
+  if type(metatable) == "table" then setmetatable(copy, metatable) end
   for name, value in pairs(message) do
     if type(value) == "table" then
       local inner = {}
       for key, item in pairs(value) do inner[key] = item end
       value = inner
     end
-    copy[name] = value
+    rawset(copy, name, value)
   end
   return copy
 end
@@ -226,8 +228,8 @@ end
 ---@return true? ok
 ---@return rocketmq.Error? err why the message was not accepted
 function Producer:send_async(message, options, callback)
-  local async = self.async
-  if type(message) ~= "table" or not async then refuse_message(self, message, "send_async") end
+  local async = type(message) == "table" and self.async
+  if not async then refuse_message(self, message, "send_async") end
   options, callback = read_callback(options, callback, "send_async")
   return send_later(async, message, options, callback)
 end
@@ -241,8 +243,8 @@ end
 ---@return true? ok
 ---@return rocketmq.Error? err why the message was not accepted
 function Producer:send_oneway(message, options)
-  local oneway = self.oneway
-  if type(message) ~= "table" or not oneway then refuse_message(self, message, "send_oneway") end
+  local oneway = type(message) == "table" and self.oneway
+  if not oneway then refuse_message(self, message, "send_oneway") end
   return send_later(oneway, message, options)
 end
 
@@ -283,6 +285,7 @@ local function send_batch(self, method, finish, messages, options, callback)
   local n, split = check_batch(self, messages, options, "send_batch" .. method)
   local batch = self.batch
   local add, draft, bodies = batch.add, batch.new(), {}
+  local shown = messages[1] -- before anything of it can change the list
   for i = 1, n do
     local message = messages[i]
     if type(message) ~= "table" then
@@ -295,8 +298,7 @@ local function send_batch(self, method, finish, messages, options, callback)
       has_more(message))
     if not ok then return take(ok, pending) end
   end
-  local send, shown = batch["send" .. method], messages[1]
-  local topic = shown and shown.topic
+  local send, topic = batch["send" .. method], shown and shown.topic
   local given = options or {}
   return finish(send(bodies, topic, shown, given.selector, given.arg, options, given.timeout,
     given.attempt_timeout, given.retries, given.queue, draft, split, callback))
@@ -366,8 +368,8 @@ end
 ---@return true? ok
 ---@return rocketmq.Error? err why the message was not accepted; the callback does not run then
 function Producer:request_async(message, options, callback)
-  local send = self.async_requester
-  if type(message) ~= "table" or not send then refuse_message(self, message, "request_async") end
+  local send = type(message) == "table" and self.async_requester
+  if not send then refuse_message(self, message, "request_async") end
   options, callback = read_callback(options, callback, "request_async")
   if callback == nil then
     error("request_async: the callback must be a function, not nil; request waits instead", 2)
@@ -427,7 +429,8 @@ local function all_or_error(count, err, what)
   return nil, errors.new("timeout", what:format(count, count == 1 and "" or "s"))
 end
 
---- Waits until all that was sent before has its answer.
+--- Waits until all that was sent before has its broker's answer, and open transactions have ended. Replies
+--- to requests are not waited for.
 ---@param timeout? number milliseconds; default: the producer's `flush_timeout`
 ---@return true? ok
 ---@return rocketmq.Error? err how many have none when the time is over; they go on
@@ -437,11 +440,13 @@ function Producer:flush(timeout)
     .. "give flush more time, or find out with err.tries why brokers are slow")
 end
 
---- Ends the producer: takes nothing new, gives what is under way its time, takes leave of the
---- brokers. Doing it again does no harm.
+--- Ends the producer: takes nothing new, gives what is under way its time, requests that wait for their
+--- reply among it, then takes leave of the brokers, for which it waits a second at most. Doing it
+--- again does no harm.
 ---@param timeout? number milliseconds; default: the producer's `flush_timeout`
 ---@return true? ok
----@return rocketmq.Error? err how many sends failed because of it; each got its own error
+---@return rocketmq.Error? err how many sends failed because of it; each got its own error. A request
+--- whose message a broker has, and whose reply has not come, ends with an error and is not counted.
 function Producer:shutdown(timeout)
   local count, err = take(native.shutdown(self.handle, timeout))
   return all_or_error(count, err, "%d send%s had no answer when the time to shut down was over; "

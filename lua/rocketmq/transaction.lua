@@ -45,12 +45,18 @@ local states = {
 local methods = {}
 
 -- A text for the broker's log: one line.
-local function one_line(value)
-  return (tostring(value):match("^[^\r\n]*"))
+-- What a value says of itself; an error object may have a __tostring that fails.
+local function text_of(value)
+  local ok, text = pcall(tostring, value)
+  if ok and type(text) == "string" then return text end
+  return ("an error object (a %s) whose __tostring fails"):format(type(value))
 end
 
+local function one_line(value) return (text_of(value):match("^[^\r\n]*")) end
+
 local function note_error(err)
-  return { err = err, traceback = native_task.traceback(err) }
+  local known = type(err) == "table" and text_of(err) or err
+  return { err = err, traceback = native_task.traceback(known) }
 end
 
 -- Calls the user's function. Gives the state, and what is wrong with the call if something is: a

@@ -136,7 +136,9 @@ int rmq_lua_batch_send(lua_State *L, rmq_lua_sends *all, rmq_mode mode) {
   topic.ptr = lua_tolstring(L, RMQ_ARG_TOPIC, &topic.len);
   if (all->selector != LUA_NOREF) last = rmq_arguments_stand_in(L, last, all->selector);
   rmq_chooser_kind chooser = RMQ_CHOOSER_REFUSED;
-  if (rmq_arguments_read_batch(L, last, all->arguments, topic, &options.send) == 0) {
+  if (rmq_draft_count(*draft) == 0) {
+    chooser = RMQ_CHOOSER_NATIVE; /* there is nothing to choose for: it is refused below */
+  } else if (rmq_arguments_read_batch(L, last, all->arguments, topic, &options.send) == 0) {
     chooser = rmq_lua_send_chooser(L, last, all, topic, &options.send);
   }
   if (chooser == RMQ_CHOOSER_REFUSED) {

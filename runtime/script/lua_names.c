@@ -87,8 +87,8 @@ void rmq_names_check(lua_State *L, const rmq_names *names, int index) {
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING) {
       rmq_names_push(L, names);
-      rmq_lua_raise(L, "%s has a key that is a %s, not the name of a %s: there are %s",
-                    names->where, luaL_typename(L, -2), names->kind, lua_tostring(L, -1));
+      rmq_lua_raise(L, "%s has a key that is a %s; its keys are names: %s", names->where,
+                    luaL_typename(L, -2), lua_tostring(L, -1));
     }
     rmq_slice name;
     name.ptr = lua_tolstring(L, -1, &name.len);

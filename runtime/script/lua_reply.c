@@ -160,6 +160,7 @@ static int request(lua_State *L) {
   int last = lua_gettop(L);
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, "request");
   rmq_lua_producer_refresh_time(p);
+  if (p->sends.selector != LUA_NOREF) last = rmq_arguments_stand_in(L, last, p->sends.selector);
   if (rmq_arguments_read(L, last, &p->arguments, &message, &options) < 0) {
     return rmq_lua_producer_fail(L, p, &p->arguments.refusal, message.topic);
   }
@@ -177,9 +178,10 @@ static int request_async(lua_State *L) {
   rmq_lua_producer *p = rmq_lua_producer_own(L);
   rmq_message message;
   rmq_send_options options;
-  int callback = lua_gettop(L);
+  int last = lua_gettop(L) - 1;
   rmq_lua_producer_refresh_time(p);
-  if (rmq_arguments_read(L, callback - 1, &p->arguments, &message, &options) < 0) {
+  if (p->sends.selector != LUA_NOREF) last = rmq_arguments_stand_in(L, last, p->sends.selector);
+  if (rmq_arguments_read(L, last, &p->arguments, &message, &options) < 0) {
     return rmq_lua_producer_fail(L, p, &p->arguments.refusal, message.topic);
   }
   options.mode = RMQ_MODE_ASYNC;
@@ -188,8 +190,8 @@ static int request_async(lua_State *L) {
   bool waits = options.may_wait && !rmq_producer_has_room(p->producer, message.body.len);
   rmq_lua_send *send = rmq_lua_send_take(L, &p->sends);
   if (waits) rmq_lua_send_enter(L, send);
-  rmq_lua_send_keep_callback(L, send, callback);
-  if (rmq_arguments_have_selector(L, callback - 1)) rmq_lua_send_keep_selector(L, send, &options);
+  rmq_lua_send_keep_callback(L, send, last + 1);
+  if (rmq_arguments_have_selector(L, last)) rmq_lua_send_keep_selector(L, send, &options);
   int values = begin(L, p, send, &message, &options);
   if (values > 0) return values;
   if (waits) return rmq_task_wait(L, 0);

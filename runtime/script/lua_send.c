@@ -222,10 +222,11 @@ static void push_copy(lua_State *L, int index) {
   }
 }
 
-/* Pushes a copy of the message and of its lists. */
+/* Pushes a copy of the message, whose fields may come from its metatable, and of its lists. */
 static void push_message_copy(lua_State *L) {
   push_copy(L, RMQ_ARG_MESSAGE);
   int copy = lua_gettop(L);
+  if (lua_getmetatable(L, RMQ_ARG_MESSAGE)) lua_setmetatable(L, copy);
   lua_pushnil(L);
   while (lua_next(L, RMQ_ARG_MESSAGE)) {
     if (lua_istable(L, -1)) {

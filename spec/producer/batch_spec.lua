@@ -178,14 +178,35 @@ describe("send_batch", function()
     _, missing = producer:send_batch { good, { body = "x" } }
     assert.equal("messages[2]: topic is missing; each message of a batch has it, and it is "
       .. '"Orders" here', missing.message)
-    local results, err = producer:send_batch {}
-    assert.is_nil(results)
-    assert.matches("no messages in this batch", err.message)
+    local choosing = rocketmq.producer { group = "choosing", namesrv = c.mock.namesrv,
+      selector = function() return 1 end }
+    for _, sender in ipairs { producer, choosing } do
+      for _, options in ipairs { {}, { selector = function() return 1 end },
+        { selector = "hash" } } do
+        local results, err = sender:send_batch({}, options)
+        assert.is_nil(results)
+        assert.matches("no messages in this batch", err.message)
+      end
+    end
+    choosing:shutdown()
     assert.same({}, c.mock:requests { code = "SEND_BATCH_MESSAGE" })
     assert.equal(0, producer:stats().sent)
     -- Nothing of all that is left behind.
     assert(producer:send_batch(messages_of(3)))
     assert.equal(3, c.mock:count())
+  end)
+
+  it("is shown to the selector as it was, whatever reading it does to the list", function()
+    local list, shown = {}, nil
+    list[1] = setmetatable({ topic = "Orders" }, { __index = function(_, name)
+      if name == "body" then return "b" end
+      if name == "wait" then list[1] = nil end
+    end })
+    assert(producer:send_batch(list, { selector = function(_, message)
+      shown = message.body
+      return 1
+    end }))
+    assert.equal("b", shown)
   end)
 
   it("raises for a wrong type or an unknown name, naming it, at the caller's line", function()

@@ -131,6 +131,29 @@ describe("a request", function()
     assert.equal(1, sent[2].queue_id)
   end)
 
+  it("goes where the producer's own selector says, unless its options say it", function()
+    answer_all()
+    local asked = {}
+    local choosing = rocketmq.producer { group = "choosing", namesrv = mock.namesrv,
+      selector = function(queues, shown, arg)
+        asked[#asked + 1] = { shown.body, arg }
+        return queues[3]
+      end }
+    assert(choosing:request(message, { timeout = 5000 }))
+    assert(choosing:request(message, { timeout = 5000, arg = "a" }))
+    local done
+    assert(choosing:request_async(message, function(reply) done = reply end))
+    assert(wait(function() return done end, 5000))
+    assert(choosing:request(message, { timeout = 5000, queue = choosing:queues("Questions")[1] }))
+    assert.same({ { "x" }, { "x", "a" }, { "x" } }, asked)
+    local third = choosing:queues("Questions")[3]
+    for i, got in ipairs(mock:messages "Questions") do
+      local is_third = got.broker == third.broker and got.queue_id == third.id
+      assert.equal(i <= 3, is_third)
+    end
+    choosing:shutdown()
+  end)
+
   it("is answered by whichever broker the reply comes through", function()
     -- A reply through a broker that has nothing to do with the topic.
     mock:close()

@@ -219,6 +219,21 @@ describe("a selector", function()
     end)
   end
 
+  it("sees the fields that a message has from its metatable", function()
+    local shared = setmetatable({}, { __index = { topic = "Orders", body = "from afar" } })
+    local seen = {}
+    local options = { selector = function(_, shown)
+      seen[#seen + 1] = shown.body
+      return 1
+    end }
+    assert(producer:send(shared, options))
+    local done
+    assert(producer:send_async(shared, options, function(result) done = result end))
+    assert(wait(function() return done end, 10000))
+    assert(producer:send_batch({ shared }, options))
+    assert.same({ "from afar", "from afar", "from afar" }, seen)
+  end)
+
   it("of an async send sees the message as it was", function()
     local seen = {}
     local reused = { topic = "Orders", properties = {} }

@@ -138,6 +138,25 @@ describe("a transaction", function()
     assert.equal("executeLocalTransactionBranch exception: my", shown.remarks[1])
   end)
 
+  it("is unknown and asked about when the error cannot say what it is", function()
+    for _, says in ipairs { function() error "in __tostring" end, function() return 5 end } do
+      set_up { transaction_timeout = 30, transaction_check_interval = 30 }
+      local mine, calls = setmetatable({}, { __tostring = says }), 0
+      check = function()
+        calls = calls + 1
+        if calls == 1 then error(mine) end
+        return "commit"
+      end
+      local result, err = producer:send_in_transaction(message, function() error(mine) end)
+      assert.equal("unknown", result.transaction_state)
+      assert.equal(mine, err.raised)
+      assert.matches("an error object %(a table%) whose __tostring fails", err.message)
+      decided(1)
+      assert.is_true(calls >= 2)
+      assert.equal(0, producer:stats().transactions)
+    end
+  end)
+
   it("is unknown when execute returns something else, which is named", function()
     for shown, value in pairs { ["nil"] = "nil", ['"committed"'] = "committed",
       ["true"] = true } do

@@ -243,7 +243,7 @@ describe("the globals of a plugin", function()
       local ended = load("\n" .. name .. " = 1")
       assert.equal(1, ended.code, name)
       assert.matches("p%.lua:2: a plugin must not set " .. name:gsub("^_G%.", ""):gsub("%.", "%%.")
-        .. ": the library is everybody's", ended.stderr)
+        .. ": nothing can be added to a library", ended.stderr)
     end
     -- What is to be found by require is set for all.
     local ended = load [[

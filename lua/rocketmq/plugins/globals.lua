@@ -33,8 +33,8 @@ local function copy_of(library, called)
   local copy = {}
   for name, value in pairs(library) do copy[name] = value end
   return setmetatable(copy, { __newindex = function(_, name)
-    error(("a plugin must not set %s.%s: the library is everybody's; declare it as local"):format(
-      called, tostring(name)), 2)
+    error(("a plugin must not set %s.%s: nothing can be added to a library; declare it as local")
+      :format(called, tostring(name)), 2)
   end })
 end
 
