@@ -334,6 +334,10 @@ describe("the combinator fallback", function()
     assert.error_matches(function() selector.fallback(first, "hsh") end,
       "rocketmq.selector.fallback: its second argument: selector: unknown name 'hsh', "
       .. "did you mean 'hash'%?")
+    local ok, text = pcall(selector.available, "round_robin")
+    assert.is_false(ok)
+    assert.matches("there is no selector 'round_robin', but rocketmq.selector.round_robin "
+      .. "{ ... } makes one", text, 1, true)
     assert.error_matches(function() selector.fallback(first) end,
       "its second argument must be a selector or the name of one, not nil")
   end)

@@ -73,6 +73,12 @@ function checked.selector(where, what, value)
   if type(value) == "function" then return value end
   if type(value) == "string" then
     local named = native.named(value)
+    for _, maker in ipairs(named and {} or require("rocketmq.selector").names()) do
+      if maker == value then
+        refuse(where, "%s: there is no selector '%s', but rocketmq.selector.%s { ... } makes one",
+          what, value, value)
+      end
+    end
     if not named then
       refuse(where, "%s: %s", what, require("rocketmq.mock.fields").unknown("selector", value,
         require("rocketmq.selector").names()))
