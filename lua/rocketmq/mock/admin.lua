@@ -129,7 +129,7 @@ local function stored(broker, message)
     store_host = broker.server.host,
     store_port = broker.port,
     stored_ms = message.store_timestamp,
-    reconsume_times = 0,
+    reconsume_times = message.reconsume_times,
   }
 end
 

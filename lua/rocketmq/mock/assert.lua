@@ -28,6 +28,7 @@ local message_rows = {
   { name = "recalled", compare = "equal" }, { name = "deliver_at", compare = "equal" },
   { name = "sys_flag", compare = "equal" }, { name = "batch", compare = "equal" },
   { name = "oneway", compare = "equal" }, { name = "connection", compare = "equal" },
+  { name = "reconsume_times", compare = "equal" },
 }
 
 ---@type rocketmq.mock.Comparison[]

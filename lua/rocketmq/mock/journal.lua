@@ -39,6 +39,7 @@ local wire = require "rocketmq.wire"
 ---@field born_timestamp integer milliseconds since 1970
 ---@field born_host string "ip:port"
 ---@field sys_flag integer
+---@field reconsume_times integer how often it was consumed without success, as its sender says
 ---@field batch boolean it came in a batch
 ---@field oneway boolean
 ---@field request_broker string? the broker's name as the request gave it
@@ -207,6 +208,7 @@ local function content(request, header, part, properties)
     born_timestamp = header.born_timestamp,
     born_host = request.peer,
     sys_flag = header.sys_flag,
+    reconsume_times = header.reconsume_times,
     oneway = request.oneway,
     request_broker = header.broker_name,
     connection = request.connection,

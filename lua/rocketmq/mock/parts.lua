@@ -12,6 +12,7 @@
 ---@class rocketmq.mock.Sent
 ---@field topic string
 ---@field queue_id integer
+---@field asked_queue_id? integer that of the request, when `check` has changed it: the answer has this one
 ---@field header table the send header, as `rocketmq.wire.decode_send_header` gives it
 ---@field body string
 ---@field properties string as on the wire; what `keep` or `check` leaves here is stored
@@ -49,6 +50,7 @@ local list = {
   require "rocketmq.mock.traces",
   require "rocketmq.mock.routes",
   require "rocketmq.mock.calls",
+  require "rocketmq.mock.retries",
   require "rocketmq.mock.transactions",
   require "rocketmq.mock.timer",
   require "rocketmq.mock.replies",

@@ -137,14 +137,14 @@ local function unique_key(properties)
 end
 
 ---The answer to a send that is stored.
----@param sent table its message, `queue_id` and `properties`
+---@param sent table its message, `queue_id`, `asked_queue_id` when that is another one, and `properties`
 ---@param queue_offset integer
 ---@param offset_id string
 ---@return rocketmq.mock.Answer
 function methods:stored_answer(sent, queue_offset, offset_id) -- luacheck: no self
   return answer.ok {
     msgId = offset_id,
-    queueId = ("%d"):format(sent.queue_id),
+    queueId = ("%d"):format(sent.asked_queue_id or sent.queue_id),
     queueOffset = ("%d"):format(queue_offset),
     transactionId = unique_key(sent.properties),
     MSG_REGION = REGION,
