@@ -45,6 +45,15 @@ for _, queue in ipairs(queues) do
   print(("%s: offsets %d to %d"):format(tostring(queue), min, max))
 end
 
+-- When the first message of a queue was stored, and which one is the first that was stored then or
+-- later; a time after the last one gives the offset of the message that comes next.
+for _, queue in ipairs(queues) do
+  local time = assert(producer:earliest_time(queue))
+  local first = assert(producer:search_offset(queue, time))
+  local after = assert(producer:search_offset(queue, time + 3600 * 1000))
+  print(("%s: from the first on %d, an hour later %d"):format(tostring(queue), first, after))
+end
+
 -- What is not there is an error that says so.
 local message, err = producer:view_message("Parcels", ("F"):rep(32))
 if not message then print(err) end
