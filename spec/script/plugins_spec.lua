@@ -61,32 +61,44 @@ describe("plugins", function()
       { "selector", "local a = 1\nerror 'boom'", 1, "p%.lua:2: boom\nstack traceback:" },
       { "hook", "error { }", 1, "p/p%.lua: %(error object is a table value%)" },
       { "hook", "error('boom', 0)", 1, "p/p%.lua: boom\nstack traceback:" },
-      { "selector", "", 1, "p%.lua: the file must return a function or a table, not nothing" },
-      { "hook", "return 'x'", 1, "the file must return a function or a table, not a string" },
-      { "hook", SELECTOR, 1, "p%.lua: the hook must be a table of .*, not a function" },
-      { "hook", "return {}", 1, "p%.lua: the hook .*check_forbidden, before, after," },
+      { "selector", "", 1,
+        "p%.lua:1: the file must return a function or a table, not nothing" },
+      { "hook", "return 'x'", 1,
+        "p%.lua:1: the file must return a function or a table, not a string" },
+      { "hook", SELECTOR, 1, "p%.lua:1: the hook must be a table of .*, not a function" },
+      -- The line is that of the last return, where that ends.
+      { "hook", "local x = 1\nif x == 2 then return print end\nreturn x\n\n", 1,
+        "p%.lua:3: the file must return" },
+      { "hook", "local function f()\n  return 1\nend\nf()\n", 1,
+        "p%.lua:%d+: the file must return a function or a table, not nothing" },
+      { "hook", "local hook = {}\n\nhook.before = 1\n\nreturn hook\n", 1,
+        "p%.lua:5: the hook: before must be a function, not number" },
+      { "selector", "return {\n  select = function() end,\n  selct = 1,\n}\n", 1,
+        "p%.lua:4: the table of the selector: unknown name 'selct', did you mean 'select'%?" },
+      { "hook", "return {}", 1, "p%.lua:1: the hook .*check_forbidden, before, after," },
       { "hook", "return { befor = print }", 1,
-        "p%.lua: the hook: unknown name 'befor', did you mean 'before'%?" },
+        "p%.lua:1: the hook: unknown name 'befor', did you mean 'before'%?" },
       { "hook", "return { before = 1 }", 1,
-        "p%.lua: the hook: before must be a function, not number" },
+        "p%.lua:1: the hook: before must be a function, not number" },
       { "hook", "return { before = print, strict = 1 }", 1,
-        "p%.lua: the hook: strict must be a boolean" },
-      { "selector", HOOK, 1, "the table of the selector: unknown name '[a-z]+'" },
-      { "selector", "return {}", 1, "the table of the selector must have the function select" },
+        "p%.lua:1: the hook: strict must be a boolean" },
+      { "selector", HOOK, 1, "p%.lua:1: the table of the selector: unknown name '[a-z]+'" },
+      { "selector", "return {}", 1,
+        "p%.lua:1: the table of the selector must have the function select" },
       { "selector", "return { select = {} }", 1,
-        "select of the selector must be a function, not table" },
+        "p%.lua:1: select of the selector must be a function, not table" },
       { "selector", "return { name = 1, select = print }", 1,
-        "name of the selector must be a string" },
+        "p%.lua:1: name of the selector must be a string" },
       { "selector", "return { name = '', select = print }", 1,
-        "p%.lua: the name of the selector is empty" },
-      { "plugins", SELECTOR, 1, "p%.lua: a file of %-%-plugins must say what it is" },
-      { "plugins", "return { name = 'x' }", 1, "p%.lua: the hook " },
+        "p%.lua:1: the name of the selector is empty" },
+      { "plugins", SELECTOR, 1, "p%.lua:1: a file of %-%-plugins must say what it is" },
+      { "plugins", "return { name = 'x' }", 1, "p%.lua:1: the hook " },
       { "selector", "return setmetatable({}, { __index = function() return 5 end })", 1,
-        "p%.lua: the table of the selector must have the function select" },
+        "p%.lua:1: the table of the selector must have the function select" },
       { "hook", "return setmetatable({}, { __index = function() return 5 end })", 1,
-        "p%.lua: the hook has no function" },
+        "p%.lua:1: the hook has no function" },
       { "plugins", "return setmetatable({}, { __index = function() return 5 end })", 1,
-        "p%.lua: the hook has no function" },
+        "p%.lua:1: the hook has no function" },
       { "selector", "coroutine.yield()", 1, "attempt to yield across C%-call boundary" },
       { "selector", "require('rocketmq').sleep(1)", 1, "p%.lua:1: sleep cannot wait here" },
       { "selector", "local function f() return f() + 1 end f()", 1, "stack overflow" },
@@ -122,7 +134,7 @@ describe("plugins", function()
     assert.equal(1, ended.code)
     assert.matches("two selectors are called 'a': a%.lua and p/a%.lua", ended.stderr)
     ended = child.run { "--selector", "a.lua", "--hook", "a.lua", "--check", cwd = where }
-    assert.matches("a%.lua: .*not a function", ended.stderr)
+    assert.matches("a%.lua:1: .*not a function", ended.stderr)
     ended = child.run { "--hook", "h.lua", "--selector", "h.lua", "--check", cwd = where }
     assert.matches("the table of the selector: unknown name", ended.stderr)
     local ready_made = folder { ["hash.lua"] = SELECTOR,
@@ -130,7 +142,7 @@ describe("plugins", function()
     for file, name in pairs { ["hash.lua"] = "hash", ["s.lua"] = "weighted" } do
       ended = child.run { "--selector", file, "--check", cwd = ready_made }
       assert.equal(1, ended.code)
-      assert.matches(file .. ": there is a ready%-made selector '" .. name .. "'", ended.stderr)
+      assert.matches(file .. ":1: there is a ready%-made selector '" .. name .. "'", ended.stderr)
     end
     -- A selector and a hook may share one.
     assert.equal(0, child.run({ "--selector", "a.lua", "--hook", "h.lua", "--check",

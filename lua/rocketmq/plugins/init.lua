@@ -6,6 +6,7 @@
 local errors = require "rocketmq.error"
 local globals = require "rocketmq.plugins.globals"
 local native = require "rocketmq.native.plugins"
+local util = require "jit.util"
 
 ---@class rocketmq.Plugin
 ---@field is "selector"|"hook"
@@ -30,26 +31,34 @@ local function refuse(message, status) error({ refusal = message, status = statu
 
 -- --- One file ------------------------------------------------------------------------------------
 
-local function check_selector(path, value)
+-- Where a file returns: its last return, which is what an operator has to mend when it is not what was
+-- wanted.
+local function place_of(chunk, path)
+  local line = util.funcinfo(chunk, util.funcinfo(chunk).bytecodes - 1).currentline
+  return line and line > 0 and ("%s:%d"):format(path, line) or path -- bytecode has no lines
+end
+
+local function check_selector(place, value)
   for name, part in pairs(value) do
     if name ~= "name" and name ~= "select" then
-      refuse(require("rocketmq.mock.fields").unknown(path .. ": the table of the selector", name,
+      refuse(require("rocketmq.mock.fields").unknown(place .. ": the table of the selector", name,
         { "name", "select" }))
     end
     local wanted = name == "name" and "string" or "function"
     if type(part) ~= wanted then
-      refuse(("%s: %s of the selector must be a %s, not %s"):format(path, name, wanted, type(part)))
+      refuse(("%s: %s of the selector must be a %s, not %s"):format(place, name, wanted,
+        type(part)))
     end
   end
-  if value.name == "" then refuse(path .. ": the name of the selector is empty") end
+  if value.name == "" then refuse(place .. ": the name of the selector is empty") end
   if not value.select then
-    refuse(("%s: the table of the selector must have the function select"):format(path))
+    refuse(("%s: the table of the selector must have the function select"):format(place))
   end
 end
 
-local function check(is, path, value)
-  if is == "selector" then return check_selector(path, value) end
-  local why = require("rocketmq.hook").check(value, path .. ": the hook")
+local function check(is, place, value)
+  if is == "selector" then return check_selector(place, value) end
+  local why = require("rocketmq.hook").check(value, place .. ": the hook")
   if why then refuse(why) end
 end
 
@@ -62,10 +71,10 @@ local function as_table(is, value)
 end
 
 -- What the file of a folder is: its table says.
-local function guess(path, value)
+local function guess(place, value)
   if type(value) == "function" then
     refuse(("%s: a file of --plugins must say what it is: return {select = function} for a "
-      .. "selector, or a table of a hook's functions"):format(path))
+      .. "selector, or a table of a hook's functions"):format(place))
   end
   return value.select ~= nil and "selector" or "hook"
 end
@@ -81,16 +90,17 @@ local function read(is, path)
   if unfit then refuse(unfit) end
   local ok, value = native.run(chunk)
   if not ok then refuse(value:find(path, 1, true) == 1 and value or path .. ": " .. value) end
+  local place = place_of(chunk, path)
   if type(value) ~= "table" and type(value) ~= "function" then
-    refuse(("%s: the file must return a function or a table, not %s"):format(path,
+    refuse(("%s: the file must return a function or a table, not %s"):format(place,
       value == nil and "nothing" or "a " .. type(value)))
   end
   value = as_table(is, value)
-  if is == "plugins" then is = guess(path, value) end
-  check(is, path, value)
+  if is == "plugins" then is = guess(place, value) end
+  check(is, place, value)
   value.name = value.name or path:match("[^/]*$"):gsub("%.lua$", "")
   if is == "selector" and require("rocketmq.selector").is_ready_made(value.name) then
-    refuse(("%s: there is a ready-made selector '%s'; give this one another name"):format(path,
+    refuse(("%s: there is a ready-made selector '%s'; give this one another name"):format(place,
       value.name))
   end
   return { is = is, name = value.name, path = path, value = value.select or value }
