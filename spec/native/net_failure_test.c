@@ -252,7 +252,8 @@ static void a_slow_request_does_not_close_a_living_connection(void) {
   finish();
 }
 
-/* Who is in a hurry must not cost the others their connection. */
+/* The simulator's seed 113000207: who is in a hurry must not cost the others their
+ * connection. */
 static void a_short_silence_closes_nothing(void) {
   start_many(0);
   invoke_to(BROKER, &calls[0], 3000);
@@ -276,8 +277,8 @@ static void a_short_silence_closes_nothing(void) {
   finish();
 }
 
-/* It has answered since what was sent was written, and takes no more: only those that wait unencoded
- * can notice that nobody is there any more. */
+/* The simulator's seed 111001627: it has answered since what was sent was written, and takes no
+ * more: only those that wait unencoded can notice that nobody is there any more. */
 static void a_full_connection_that_is_dead_is_closed(void) {
   start_many(2);
   fake_settle(fake);

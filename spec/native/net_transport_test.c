@@ -186,8 +186,8 @@ static void what_cannot_be_sent_waits_unencoded(void) {
   finish();
 }
 
-/* Its bytes cannot be taken out of the stream any more: whoever asked must not think that the other side will
- * never see them. */
+/* The simulator's seed 91: its bytes cannot be taken out of the stream any more: whoever asked
+ * must not think that the other side will never see them. */
 static void what_is_encoded_and_late_goes_out_all_the_same(void) {
   for (int oneway = 0; oneway < 2; oneway++) {
     start();
@@ -473,7 +473,8 @@ static void names_are_resolved_for_each_connection(void) {
   finish();
 }
 
-/* One stands, one is being made (its host has a second address to be tried), one waits for its name. */
+/* The simulator's seed 1000000: one stands, one is being made (its host has a second address to
+ * be tried), one waits for its name. */
 static void closing_all_leaves_nothing_that_goes_on(void) {
   static const fake_rule rules[] = {
       {.name = "two.example", .found = "10.0.0.8 10.0.0.9"},

@@ -358,7 +358,8 @@ static void a_fork_from_inside_a_shutdown(void) {
 
 static void send_more(void) { send_to_queue(3, "more", "z"); }
 
-/* A flush answers for what was sent before it, not for what hooks send because of it. */
+/* The simulator's seed 640: a flush answers for what was sent before it, not for what hooks send
+ * because of it. */
 static void a_flush_does_not_answer_for_what_it_sets_off(void) {
   begin_gathering(send_more);
   world_at(A)->always.mood = WORLD_MUTE;
@@ -385,7 +386,8 @@ static void a_hook_fills_the_group_again(void) {
   finish();
 }
 
-/* The budget of the carrier is that of its last member, which a hook stops. */
+/* The simulator's seed 305890: the budget of the carrier is that of its last member, which a
+ * hook stops. */
 static void who_is_left_has_its_own_budget(void) {
   begin_gathering(send_more);
   world_at(A)->always.mood = WORLD_MUTE;

@@ -349,7 +349,8 @@ static void an_open_transaction_is_decided_by_its_end(void) {
   finish();
 }
 
-/* The topic was not used for so long that no route names the half message's broker any more. */
+/* The simulator's seed 800043994: the topic was not used for so long that no route names the
+ * half message's broker any more. */
 static void a_copy_is_not_the_half_message_whose_broker_is_forgotten(void) {
   int told = 0;
   forgetful = true;

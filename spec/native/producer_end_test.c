@@ -272,7 +272,8 @@ static void shutdown_cuts_short_what_takes_longer(void) {
   finish();
 }
 
-/* A message that is stored, though not as well as was wanted, is no loss. */
+/* The simulator's seed 104138: a message that is stored, though not as well as was wanted, is no
+ * loss. */
 static void shutdown_keeps_what_is_stored(void) {
   begin();
   world_settings.retry_another_broker_when_not_store_ok = true;

@@ -470,7 +470,8 @@ static void refused_messages_charge_nothing(void) {
   finish();
 }
 
-/* While the route is asked for, sends wait for it one behind the other, whatever they are. */
+/* The simulator's seed 909: while the route is asked for, sends wait for it one behind the
+ * other, whatever they are. */
 static void before_the_route_is_known_the_order_holds(void) {
   begin("b");
   world_start();

@@ -249,7 +249,7 @@ static void all_that_was_said_is_told(void) {
   finish();
 }
 
-/* The server was started again while its connection was idle. */
+/* The simulator's seed 318: the server was started again while its connection was idle. */
 static void a_dead_connection_is_not_a_dead_server(void) {
   begin();
   world_topic_set("T", "a", 1, 6);
@@ -271,8 +271,9 @@ static void a_dead_connection_is_not_a_dead_server(void) {
   finish();
 }
 
-/* Two questions to a server that says nothing: the first one's time is over, and with it goes the
- * connection. The second one must not begin there anew, or it has none left for the other server. */
+/* The simulator's seed 700028206: two questions to a server that says nothing: the first one's
+ * time is over, and with it goes the connection. The second one must not begin there anew, or it
+ * has none left for the other server. */
 static void silence_holds_for_all_questions(void) {
   static world_end one, other, patient;
   memset(&one, 0, sizeof one);
@@ -547,7 +548,8 @@ static void queues_of_a_topic(void) {
   finish();
 }
 
-/* What was known when the question came is lost by a refresh before the answer. */
+/* The simulator's seed 1711: what was known when the question came is lost by a refresh before
+ * the answer. */
 static void queues_that_vanish(void) {
   begin();
   world_topic_set("T", "a", 1, 6);
@@ -564,8 +566,8 @@ static void queues_that_vanish(void) {
   finish();
 }
 
-/* The heartbeat of a round that waits for a connection gives way to the one that goes first on
- * it. */
+/* The simulator's seed 205: the heartbeat of a round that waits for a connection gives way to
+ * the one that goes first on it. */
 static void the_heartbeat_goes_first(void) {
   static const fake_rule slow[] = {{A, 0, 0, 100, NULL}, {NULL, 0, 0, 0, NULL}};
   begin();

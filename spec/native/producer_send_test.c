@@ -475,8 +475,8 @@ static void a_given_queue_is_retried_when_nothing_was_written(void) {
   finish();
 }
 
-/* The broker becomes known through another topic while earlier sends still wait for this one's
- * route. */
+/* The simulator's seed 138: the broker becomes known through another topic while earlier sends
+ * still wait for this one's route. */
 static void sends_to_a_given_queue_keep_their_order(void) {
   begin();
   world_topic_set("T", "a", 2, 6);
