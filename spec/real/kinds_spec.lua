@@ -80,6 +80,13 @@ local function read_all(server, topics, sent, results, how)
   end
 end
 
+-- A text of that length in which no part is like another.
+local function numbered(length)
+  local parts = {}
+  for i = 1, math.ceil(length / 8) do parts[i] = ("%08d"):format(i) end
+  return table.concat(parts):sub(1, length)
+end
+
 local function check_due(read, due, index)
   readback.check(read.storeTimestamp >= due, at(index),
     ("delivered %d ms before its time"):format(due - read.storeTimestamp))
@@ -91,7 +98,7 @@ local function kinds_of(server, is_new)
   setup(function()
     support.java("Admin", { server.namesrv, "createTopic", 2, "%RETRY%kinds_readers", "KindLevel",
       "KindTimer", "KindRecall", "KindOld", "KindZlib", "KindLz4", "KindZstd", "KindFields",
-      "KindLight", "KindLong" })
+      "KindLight", "KindLong", "KindLargest" })
     producer = rocketmq.producer { group = "kinds", namesrv = server.namesrv, timeout = 60000 }
   end)
   teardown(function() producer:shutdown() end)
@@ -186,6 +193,38 @@ local function kinds_of(server, is_new)
     readback.drain(server, { topic }, is_new and 2 or 3, function(read)
       readback.equal(#(read.properties.long or ""), ids[read.msgId] or 0, read.msgId, "length")
     end)
+  end)
+
+  -- Old brokers count all that they store of a message against their limit of 4 MiB; newer ones its body.
+  it("stores bodies up to the broker's limit, and says what the broker refused", function()
+    local topic = "KindLargest"
+    local plain = rocketmq.producer { group = "kinds", namesrv = server.namesrv, timeout = 60000,
+      compress_over = 2 ^ 31 - 1 }
+    finally(function() plain:shutdown() end)
+    local bodies, stored = {}, 0
+    for _, length in ipairs { 4194304, 4194303, 4194000 } do
+      local body = numbered(length)
+      local result, err = plain:send { topic = topic, body = body }
+      if is_new or length == 4194000 then
+        assert(result, tostring(err))
+        bodies[result.msg_id], stored = body, stored + 1
+      else
+        assert.is_nil(result)
+        assert.same({ "broker", 13, 1 }, { err.kind, err.code, err.attempts })
+        local refused = "refused with code 13 MESSAGE_ILLEGAL: the message is illegal"
+        assert.matches(refused, err.message, 1, true)
+        assert.matches("look at maxMessageSize", err.message, 1, true)
+      end
+    end
+    local found = 0
+    readback.drain(server, { topic }, stored, function(read)
+      found = found + 1
+      local body = bodies[read.msgId]
+      readback.check(body, read.msgId, "was read but not stored, or is there twice")
+      bodies[read.msgId] = nil
+      readback.check(support.base64_decode(read.body) == body, read.msgId, "the body differs")
+    end)
+    assert.equal(is_new and 3 or 1, found)
   end)
 
   return function() return producer end

@@ -2,7 +2,7 @@
 -- should say: index, msg_id, offset_msg_id, the broker's address, "true" or "false", elapsed milliseconds.
 -- Every twentieth message goes to a queue that is not there; every fiftieth is a delayed one.
 --
---   rmqlua trace_many.lua NAMESRV TOPIC SEED COUNT TRACE_TOPIC
+--   rmqlua trace_many.lua NAMESRV TOPIC SEED COUNT TRACE_TOPIC [auto_batch]
 
 local messages = require "spec.real.messages"
 local rocketmq = require "rocketmq"
@@ -10,7 +10,7 @@ local wire = require "rocketmq.wire"
 
 local topic, seed, count = arg[2], tonumber(arg[3]), tonumber(arg[4])
 local producer = rocketmq.producer { group = "traced", namesrv = arg[1], trace = arg[5],
-  send_msg_timeout = 20000 }
+  send_msg_timeout = 20000, auto_batch = arg[6] == "auto_batch" }
 
 local function store_address(offset_msg_id)
   local where = wire.decode_offset_id(offset_msg_id)
@@ -47,5 +47,6 @@ for _, task in ipairs(tasks) do task:wait() end
 assert(producer:flush())
 local stats = producer:stats()
 assert(stats.trace_dropped == 0 and stats.trace_pending == 0, "trace was lost")
+if arg[6] and stats.batches == 0 then error "nothing left as a batch" end
 print(("traced\t%d"):format(stats.trace_sent))
 producer:shutdown()

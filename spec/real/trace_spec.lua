@@ -3,12 +3,13 @@
 
 local cjson = require "cjson"
 local messages = require "spec.real.messages"
+local readback = require "spec.real.readback"
 local rocketmq = require "rocketmq"
 local support = require "spec.real.support"
 local wire = require "rocketmq.wire"
 
 local seed = tonumber(os.getenv "RMQ_SEED") or os.time() % 1000000
-local COUNT = 1000
+local COUNT, TASKS = 1000, 16
 local COMPRESSED_FROM = 4096
 
 local function store_address(offset_msg_id)
@@ -26,9 +27,9 @@ local function check_equal(expected, actual, index, what)
 end
 
 -- Sends through a process of its own; gives what it was told, by msg_id.
-local function send(server, topic, trace)
+local function send(server, topic, trace, how)
   local told, n, traced = {}, 0, nil
-  support.rmqlua("spec/real/trace_many.lua", { server.namesrv, topic, seed, COUNT, trace },
+  support.rmqlua("spec/real/trace_many.lua", { server.namesrv, topic, seed, COUNT, trace, how },
     function(line)
       local index, msg_id, offset_msg_id, address, success, elapsed =
         line:match "^(%d+)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t(%a+)\t(%d+)$"
@@ -76,10 +77,40 @@ local function check_record(record, expected, told, topic)
   end
 end
 
+-- The ids of what was told to be stored are those that Java reads; a delayed message has another place
+-- when it is delivered.
+local function check_stored(server, topic, told)
+  local expected, times = 0, {}
+  for _, about in pairs(told) do
+    if about.success then expected = expected + 1 end
+  end
+  readback.drain(server, { topic }, expected, function(read)
+    local about = told[read.msgId]
+    check(about and about.success, read.msgId, "is there and was not stored")
+    check(not times[read.msgId], about.index, "is there twice")
+    times[read.msgId] = true
+    check_equal(tostring(about.index), read.properties[messages.INDEX], about.index, "index")
+    if about.index % 50 ~= 1 then
+      check_equal(about.offset_msg_id, read.offsetMsgId, about.index, "the stored offset id")
+    end
+  end)
+end
+
+-- Calls `work` with 1 to COUNT, from several tasks.
+local function each_of_many(work)
+  local tasks = {}
+  for first = 1, TASKS do
+    tasks[first] = function()
+      for index = first, COUNT, TASKS do work(index) end
+    end
+  end
+  assert(rocketmq.gather(tasks))
+end
+
 for _, server in ipairs(support.servers()) do
-  local function trace_and_read(topic, trace)
+  local function trace_and_read(topic, trace, how)
     local began = os.time() * 1000
-    local told = send(server, topic, trace)
+    local told = send(server, topic, trace, how)
     local ended = (os.time() + 1) * 1000
     local found, times = 0, {}
     support.java("TraceRead", { server.namesrv, trace, topic }, function(line)
@@ -93,6 +124,7 @@ for _, server in ipairs(support.servers()) do
       check_record(record, messages.make(seed, about.index), about, topic)
     end, { expect = COUNT })
     check_equal(COUNT, found, "?", "the number of records")
+    return told
   end
 
   describe("RocketMQ " .. server.version, function()
@@ -101,20 +133,26 @@ for _, server in ipairs(support.servers()) do
       trace_and_read("Traced", "RMQ_SYS_TRACE_TOPIC")
     end)
 
+    it("keeps a record of each of 1,000 sends that left in batches, with its own ids", function()
+      support.java("Admin", { server.namesrv, "createTopic", 4, "TracedBatches" })
+      local told = trace_and_read("TracedBatches", "RMQ_SYS_TRACE_TOPIC", "auto_batch")
+      check_stored(server, "TracedBatches", told)
+    end)
+
     it("keeps the ends of transactions", function()
       support.java("Admin", { server.namesrv, "createTopic", 4, "TracedEnds" })
       local producer = rocketmq.transaction_producer { group = "traced", trace = true,
         namesrv = server.namesrv, send_msg_timeout = 20000,
         check = function() return "unknown" end }
       local told = {}
-      for i = 1, 40 do
-        local state = i % 2 == 0 and "commit" or "rollback"
-        local message = messages.make(seed, i)
+      each_of_many(function(index)
+        local state = index % 2 == 0 and "commit" or "rollback"
+        local message = messages.make(seed, index)
         message.topic, message.body = "TracedEnds", "x"
         local result = assert(producer:send_in_transaction(message, function() return state end))
-        told[result.msg_id] = { index = i, state = state,
+        told[result.msg_id] = { index = index, state = state,
           address = store_address(result.offset_msg_id) }
-      end
+      end)
       assert(producer:shutdown())
       local ends, halves = 0, 0
       support.java("TraceRead", { server.namesrv, "RMQ_SYS_TRACE_TOPIC", "TracedEnds" },
@@ -124,6 +162,8 @@ for _, server in ipairs(support.servers()) do
           local expected = messages.make(seed, about.index)
           local keys = expected.keys
           if type(keys) == "table" then keys = table.concat(keys, " ") end
+          check(not about[record.kind], about.index, "has two records of a kind")
+          about[record.kind] = true
           check_equal(expected.tags or "null", record.tags, about.index, "tags")
           check_equal(keys or "null", record.keys, about.index, "keys")
           check_equal(about.address, record.store_host, about.index, "store_host")
@@ -139,8 +179,8 @@ for _, server in ipairs(support.servers()) do
             check_equal(false, record.from_check, about.index, "from_check")
             ends = ends + 1
           end
-        end, { expect = 80 })
-      assert.same({ 40, 40 }, { ends, halves })
+        end, { expect = 2 * COUNT })
+      assert.same({ COUNT, COUNT }, { ends, halves })
     end)
 
     if server.version == "5.4.0" then
@@ -149,12 +189,12 @@ for _, server in ipairs(support.servers()) do
         local producer = rocketmq.producer { group = "traced", trace = true,
           namesrv = server.namesrv, send_msg_timeout = 20000 }
         local told = {}
-        for i = 1, 10 do
+        each_of_many(function(index)
           local result = assert(producer:send { topic = "TracedRecalls", body = "x",
-            delay_ms = 600000, keys = "k" .. i })
-          assert(producer:recall("TracedRecalls", result.recall_handle))
+            delay_ms = 600000, keys = "k" .. index })
           told[result.msg_id] = {}
-        end
+          assert(producer:recall("TracedRecalls", result.recall_handle))
+        end)
         assert(producer:shutdown())
         support.java("TraceRead", { server.namesrv, "RMQ_SYS_TRACE_TOPIC", "TracedRecalls" },
           function(line)
@@ -164,7 +204,7 @@ for _, server in ipairs(support.servers()) do
             if record.kind == "Pub" then assert.equal("Delay_Msg", record.msg_type) end
             assert.is_nil(told[record.msg_id][record.kind])
             told[record.msg_id][record.kind] = true
-          end, { expect = 20 })
+          end, { expect = 2 * COUNT })
         for _, kinds in pairs(told) do assert.same({ Pub = true, Recall = true }, kinds) end
       end)
     end
