@@ -47,6 +47,36 @@ describe("hooks", function()
     end,
   }
 
+  it("see what type the message is of", function()
+    local seen
+    local hook = { before = function(ctx) seen = { ctx.message_type } end,
+      after = function(ctx) seen[2] = ctx.message_type end }
+    producer:add_hook(hook)
+    local soon = os.time() * 1000 + 5000
+    for _, case in ipairs {
+      { "delay", { delay_level = 1 } },
+      { "delay", { delay_ms = 1 } },
+      { "delay", { delay_seconds = 1 } },
+      { "delay", { deliver_at = soon } },
+      { "normal", {} },
+      { "normal", { sharding_key = "s", properties = { TAG = "delay", half = "true" } } },
+    } do
+      case[2].topic, case[2].body = "Orders", "x"
+      assert(producer:send(case[2]))
+      assert.same({ case[1], case[1] }, seen, (next(case[2])))
+    end
+    local transactions = rocketmq.transaction_producer { group = "tx", namesrv = c.mock.namesrv,
+      check = function() return "commit" end }
+    transactions:add_hook(hook)
+    assert(transactions:send_in_transaction({ topic = "Orders", body = "x" },
+      function() return "commit" end))
+    assert.same({ "half", "half" }, seen)
+    -- What the same producer sends beside its transactions is none.
+    assert(transactions:send { topic = "Orders", body = "x" })
+    assert.same({ "normal", "normal" }, seen)
+    transactions:shutdown()
+  end)
+
   for mode, send in pairs(modes) do
     it("of a send that is " .. mode .. " see all of it", function()
       local before, after
