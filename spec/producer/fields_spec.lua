@@ -1,6 +1,7 @@
 -- The fields of a message that few have: delays, sharding key, buyer id, light queues, and the
 -- counts of a %RETRY% topic.
 local cluster = require "spec.support.cluster"
+local rocketmq = require "rocketmq"
 
 describe("a message", function()
   local c
@@ -132,6 +133,38 @@ describe("a message", function()
       assert(c:add_producer({ unit_mode = wanted }):send { topic = "Orders", body = "x" })
       local requests = c.mock:requests { topic = "Orders", code = "SEND_MESSAGE_V2" }
       assert.equal(tostring(wanted), requests[#requests].ext.k)
+    end
+  end)
+
+  it("is marked in unit mode whatever kind of send it is", function()
+    local message = { topic = "Orders", body = "x" }
+    -- The code of its request, and the send; each has a producer of its own, which has sent nothing else.
+    local sends = {
+      { "SEND_BATCH_MESSAGE", function(producer)
+        assert(producer:send_batch { message, message })
+      end },
+      { "SEND_MESSAGE_V2", function(producer) assert(producer:send_oneway(message)) end },
+      { "SEND_MESSAGE_V2", function(_, wanted)
+        local producer = rocketmq.transaction_producer { group = "tx", unit_mode = wanted,
+          namesrv = c.mock.namesrv, check = function() return "commit" end }
+        assert(producer:send_in_transaction(message, function() return "commit" end))
+        producer:shutdown()
+      end },
+    }
+    for _, wanted in ipairs { true, false } do
+      for _, case in ipairs(sends) do
+        local code, send = unpack(case)
+        local before = #c.mock:requests { topic = "Orders", code = code }
+        send(c:add_producer { unit_mode = wanted }, wanted)
+        local requests
+        assert(c.mock:wait(function()
+          requests = c.mock:requests { topic = "Orders", code = code }
+          return #requests > before
+        end, 10000))
+        assert.equal(tostring(wanted), requests[#requests].ext.k)
+      end
+      local all = c.mock:requests { topic = "Orders", code = "SEND_MESSAGE_V2" }
+      assert.matches("TRAN_MSG\1true", all[#all].ext.i, 1, true) -- that was the half message
     end
   end)
 
