@@ -279,6 +279,17 @@ local function check_batch(self, messages, options, method)
   return n, split
 end
 
+-- What is wrong with one message of a batch, which is nobody else's error; and, as in any other error
+-- of a batch, the error of that message: one of its own, so that who prints an error with all that is in it
+-- comes to an end.
+local function refuse_member(i, ok, pending)
+  local _, err = take(ok, pending)
+  local own = {}
+  for name, value in pairs(err) do own[name] = value end
+  err.failed = { [i] = setmetatable(own, getmetatable(err)) }
+  return nil, err
+end
+
 -- What the three have in common; called by a tail call, so that the caller's caller is the script.
 -- `finish` makes values of what C returns.
 local function send_batch(self, method, finish, messages, options, callback)
@@ -296,7 +307,7 @@ local function send_batch(self, method, finish, messages, options, callback)
     local ok, pending = add(body, message.topic, message, nil, nil, draft, nil, nil, nil, nil,
       message.tags, message.keys, message.properties, message.flag, message.wait,
       has_more(message))
-    if not ok then return take(ok, pending) end
+    if not ok then return refuse_member(i, ok, pending) end
   end
   local send, topic = batch["send" .. method], shown and shown.topic
   local given = options or {}
@@ -313,9 +324,9 @@ end
 --- them. Each has its own id, result and error.
 ---
 --- A message that is wrong in itself, or of another topic or `wait` than the first, lets nothing be
---- sent: `nil, err`, which names it as `messages[3]`. Otherwise `results` has a result or false for each
---- message, and `err` is nil when all are stored, else an error whose `failed[i]` is that of
---- messages[i]. A selector is asked once for each request, with the batch's first message.
+--- sent: `nil, err`, which names it as `messages[3]` and has its error as `failed[3]`, too. Otherwise
+--- `results` has a result or false for each message, and `err` is nil when all are stored, else an error
+--- whose `failed[i]` is that of messages[i]. A selector is asked once for each request, with the batch's first message.
 ---@param messages rocketmq.Message[]
 ---@param options? rocketmq.BatchOptions
 ---@return (rocketmq.Result|false)[]? results

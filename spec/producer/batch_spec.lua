@@ -157,6 +157,10 @@ describe("send_batch", function()
       assert.equal("message", err.kind)
       assert.matches("^messages%[" .. i .. "%]: ", err.message)
       assert.matches(pattern, err.message)
+      local failed = {}
+      for number, own in pairs(err.failed) do failed[number] = tostring(own) end
+      assert.same({ [i] = tostring(err) }, failed)
+      assert.is_nil(err.failed[i].failed)
     end
     refused(2, { body = "" }, "body is empty")
     refused(1, { topic = "no good" }, "topic has a space")
@@ -172,6 +176,12 @@ describe("send_batch", function()
     refused(2, { delay_ms = 3 }, "it has a delay")
     refused(1, { topic = "%RETRY%group" }, "cannot be in a batch")
     refused(2, { lmq = "a" }, "light queues")
+    for _, method in ipairs { "send_batch_async", "send_batch_oneway" } do
+      local ok, err = producer[method](producer, { { topic = "Orders", body = "x" },
+        { topic = "Orders", body = "" } })
+      assert.is_nil(ok)
+      assert.same({ [2] = err.message }, { [2] = err.failed[2].message })
+    end
     local good = { topic = "Orders", body = "x" }
     local _, missing = producer:send_batch { { body = "x" }, good }
     assert.equal("messages[1]: topic is missing", missing.message)
