@@ -17,6 +17,7 @@ typedef struct recall {
   void *arg;
   char *topic;
   char *msg_id; /* as the handle says it */
+  rmq_mono started;
 } recall;
 
 static recall *make(rmq_producer *producer, const rmq_recall_handle *handle, rmq_recall_done *done,
@@ -26,7 +27,8 @@ static recall *make(rmq_producer *producer, const rmq_recall_handle *handle, rmq
                     .done = done,
                     .arg = arg,
                     .topic = rmq_copy_text(handle->topic.ptr, handle->topic.len),
-                    .msg_id = rmq_copy_text(handle->msg_id.ptr, handle->msg_id.len)};
+                    .msg_id = rmq_copy_text(handle->msg_id.ptr, handle->msg_id.len),
+                    .started = rmq_transport_now(producer->transport)};
   return asked;
 }
 
@@ -37,16 +39,50 @@ static void release(void *arg) {
   free(asked);
 }
 
+enum { LONGEST_ID = 255 }; /* known ones have 32 characters */
+
+/* Scripts log ids and compare them, so what a broker says is one only when it can be one. */
+static bool is_id(rmq_slice text) {
+  for (size_t i = 0; i < text.len; i++) {
+    unsigned char byte = (unsigned char)text.ptr[i];
+    if (byte <= 0x20 || byte >= 0x7f) return false;
+  }
+  return text.len > 0 && text.len <= LONGEST_ID;
+}
+
+static void tell(recall *asked, const rmq_failure *failure, rmq_slice msg_id) {
+  rmq_trace_recall(asked->producer, rmq_slice_text(asked->topic), rmq_slice_text(asked->msg_id),
+                   !failure);
+  asked->done(asked->arg, failure, msg_id);
+  release(asked);
+}
+
+static void tell_that_it_is_no_id(recall *asked, const rmq_call_end *end) {
+  rmq_failure failure;
+  rmq_failure_init(&failure);
+  rmq_failure_set(&failure, RMQ_KIND_CLOSED, 0,
+                  "the answer of %.256s to RECALL_MESSAGE has no proper id; the message may be "
+                  "recalled all the same: recall it again to be sure",
+                  end->addr.ptr);
+  failure.topic = rmq_copy_text(asked->topic, strlen(asked->topic));
+  failure.broker = rmq_copy_text(end->broker.ptr, end->broker.len);
+  failure.addr = rmq_copy_text(end->addr.ptr, end->addr.len);
+  rmq_mono now = rmq_transport_now(asked->producer->transport);
+  failure.elapsed_us = rmq_mono_diff_us(now, asked->started);
+  tell(asked, &failure, (rmq_slice){NULL, 0});
+  rmq_failure_clear(&failure);
+}
+
 static void called(void *arg, const rmq_call_end *end) {
   recall *asked = arg;
-  bool success = !end->failure;
   rmq_slice msg_id = {NULL, 0};
-  if (success) msg_id = rmq_header_field(end->header, "msgId");
-  if (success && msg_id.len == 0) msg_id = rmq_slice_text(asked->msg_id);
-  rmq_trace_recall(asked->producer, rmq_slice_text(asked->topic), rmq_slice_text(asked->msg_id),
-                   success);
-  asked->done(asked->arg, end->failure, msg_id);
-  release(asked);
+  if (!end->failure) msg_id = rmq_header_field(end->header, "msgId");
+  if (!end->failure && msg_id.len == 0) msg_id = rmq_slice_text(asked->msg_id);
+  if (end->failure || is_id(msg_id)) {
+    tell(asked, end->failure, msg_id);
+  } else {
+    tell_that_it_is_no_id(asked, end);
+  }
 }
 
 static bool begins_with(rmq_slice text, const char *start) {

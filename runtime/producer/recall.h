@@ -6,7 +6,8 @@
 /* Takes back a message that a broker holds until its time comes. */
 
 /* How it ended; valid during the call only. NULL as `failure`: the message with this UNIQ_KEY will not be
- * delivered, unless its time came in the same moment. */
+ * delivered, unless its time came in the same moment. The id is printable ASCII without blanks, at most
+ * 255 bytes; a broker that says another one has failed. */
 typedef void rmq_recall_done(void *arg, const rmq_failure *failure, rmq_slice msg_id);
 
 /* Asks the broker that `handle` names (a result's recall_handle) to forget the message. `timeout_ms` 0:

@@ -41,6 +41,7 @@ static int recall(const char *topic, const char *broker, recall_end *end) {
 }
 
 static world_mood mood;
+static rmq_slice said; /* the id in the answer */
 static int recalls;
 
 static bool answer_recalls(world_server *server, const rmq_header *request, rmq_slice body,
@@ -50,12 +51,13 @@ static bool answer_recalls(world_server *server, const rmq_header *request, rmq_
   if (request->code != RMQ_RECALL_MESSAGE) return false;
   recalls++;
   reply->mood = mood;
-  reply->ext[reply->n_ext++] = (rmq_field){rmq_slice_text("msgId"), rmq_slice_text("ID")};
+  reply->ext[reply->n_ext++] = (rmq_field){rmq_slice_text("msgId"), said};
   return true;
 }
 
 static void begin(void) {
   mood = WORLD_ANSWERS;
+  said = rmq_slice_text("ID");
   recalls = 0;
   world_begin();
   world_other = answer_recalls;
@@ -118,8 +120,44 @@ static void a_fork_drops_it(void) {
   world_end_all();
 }
 
+/* Asks once; the broker says this id. */
+static void recall_with(recall_end *end, const char *id, size_t len) {
+  said = rmq_slice_make(id, len);
+  CHECK_INT(recall("T", "a", end), 0);
+  world_settle();
+  CHECK_INT(end->dones, 1);
+}
+
+static void an_id_is_what_can_be_one(void) {
+  static const struct {
+    const char *id;
+    size_t len;
+  } wrong[] = {{"A B", 3},      {" ", 1},        {"A\n", 2},  {"A\0B", 3},
+               {"\x1b[31m", 5}, {"\xc3\xa4", 2}, {"A\x7f", 2}};
+  char longest[256];
+  recall_end end;
+  begin();
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    recall_with(&end, wrong[i].id, wrong[i].len);
+    CHECK(end.failed && end.kind == RMQ_KIND_CLOSED && end.msg_id[0] == '\0');
+    CHECK(strstr(end.message, "the answer of 10.0.0.2:1 to RECALL_MESSAGE has no proper id"));
+    CHECK(strcmp(end.topic, "T") == 0 && strcmp(end.broker, "a") == 0);
+  }
+  memset(longest, '~', sizeof longest);
+  recall_with(&end, longest, 255);
+  CHECK(!end.failed && strspn(end.msg_id, "~") == sizeof end.msg_id - 1);
+  recall_with(&end, longest, 256);
+  CHECK(end.failed);
+  recall_with(&end, "!", 1);
+  CHECK(!end.failed && strcmp(end.msg_id, "!") == 0);
+  recall_with(&end, "", 0); /* the one of the handle */
+  CHECK(!end.failed && strcmp(end.msg_id, "ID") == 0);
+  world_end_all();
+}
+
 int main(void) {
   check_run("asks for the route first", asks_for_the_route_first);
+  check_run("an id is what can be one", an_id_is_what_can_be_one);
   check_run("a mute broker ends it in time", a_mute_broker_ends_it_in_time);
   check_run("the end of the producer ends it", the_end_of_the_producer_ends_it);
   check_run("a fork drops it", a_fork_drops_it);
