@@ -46,7 +46,7 @@ for _, queue in ipairs(queues) do
 end
 
 -- When the first message of a queue was stored, and which one is the first that was stored then or
--- later; a time after the last one gives the offset of the message that comes next.
+-- later; a time after the last one gives the offset of the message that comes next (4.9.2: of the last).
 for _, queue in ipairs(queues) do
   local time = assert(producer:earliest_time(queue))
   local first = assert(producer:search_offset(queue, time))

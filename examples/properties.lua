@@ -26,7 +26,7 @@ print("keys: " .. table.concat(message.keys, ", "))
 print("flag: " .. message.flag)
 
 -- Names of RocketMQ's own among the properties tell of the other fields.
-for _, name in ipairs { "source", "batch", "__SHARDINGKEY", "BUYER_ID", "WAIT" } do
+for _, name in ipairs { "source", "batch", "__SHARDINGKEY", "BUYER_ID" } do
   print(("%s: %s"):format(name, message.properties[name]))
 end
 

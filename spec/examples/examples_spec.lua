@@ -63,7 +63,7 @@ describe("the example", function()
 
   it("properties", function()
     matches({ "SEND_OK", "tags: paid", "keys: o%-17, customer%-4", "flag: 42", "source: web",
-      "batch: 7", "__SHARDINGKEY: customer%-4", "BUYER_ID: b%-4", "WAIT: false",
+      "batch: 7", "__SHARDINGKEY: customer%-4", "BUYER_ID: b%-4",
       "the property name TAGS is used by RocketMQ itself; set the message's tags instead" },
       run "properties")
   end)
