@@ -50,20 +50,27 @@ local function resident()
   return uv.resident_set_memory()
 end
 
-describe("a client of a broker that sends malformed", function()
-  local c, before
-  -- Generous: the sanitizers keep what was freed for a while.
-  local most_growth = os.getenv "ASAN_OPTIONS" and 600 * 2 ^ 20 or 96 * 2 ^ 20
+-- Generous: the sanitizers keep what was freed for a while.
+local MOST_GROWTH = os.getenv "ASAN_OPTIONS" and 600 * 2 ^ 20 or 96 * 2 ^ 20
 
+-- Within a describe: memory is in its end where it was in its beginning.
+local function keeps_memory()
+  local before
   setup(function() before = resident() end)
-
   teardown(function()
     local growth = resident() - before
-    assert.is_true(growth < most_growth, ("memory grew by %d bytes"):format(growth))
+    assert.is_true(growth < MOST_GROWTH, ("memory grew by %d bytes"):format(growth))
   end)
+end
+
+describe("a client of a broker that sends malformed", function()
+  local c
+
+  keeps_memory()
 
   before_each(function()
-    c = cluster.new({ brokers = 2, topics = { Orders = 1 } }, { send_msg_timeout = HEALTHY })
+    c = cluster.new({ brokers = 2, topics = { Orders = 1, Questions = 1 },
+      transaction_timeout = 30, transaction_check_interval = 30 }, { send_msg_timeout = HEALTHY })
     assert(c.producer:send(MESSAGE, on "broker-a"))
     assert(c.producer:send(MESSAGE, on "broker-b"))
   end)
@@ -194,17 +201,59 @@ describe("a client of a broker that sends malformed", function()
     end)
   end)
 
-  it("answers to a question about offsets or messages ends it, well or badly", function()
-    local queue = { topic = "Orders", broker = "broker-a", id = 0 }
-    each({ malformed.frames, malformed.headers, malformed.offsets }, function(form)
-      local rule = c.mock:rule(rule_of(form, { at = "broker-a", code = 30 }))
-      local value, err = c.producer:max_offset(queue, { timeout = HEALTHY })
-      assert.is_nil(value)
-      check_error(form, err)
-      rule:remove()
-      healthy_goes_on()
-      assert(c.mock:wait(function() return c.producer:max_offset(queue) end, HEALTHY))
+  local queue = { topic = "Orders", broker = "broker-a", id = 0 }
+
+  -- What is asked of a broker that is no send: its code, the call, and the wrong fields that an answer
+  -- may have.
+  local questions = {
+    { 30, function(options) return c.producer:max_offset(queue, options) end, malformed.offsets },
+    { 31, function(options) return c.producer:min_offset(queue, options) end, malformed.offsets },
+    { 29, function(options) return c.producer:search_offset(queue, 1, options) end,
+      malformed.offsets },
+    { 32, function(options) return c.producer:earliest_time(queue, options) end,
+      malformed.offsets },
+    { 17, function(options)
+      return c.producer:create_topic { topic = "New", queues = 1, brokers = { "broker-a" },
+        timeout = options and options.timeout }
+    end },
+    { 33, function(options)
+      local sent = assert(c.producer:send(MESSAGE, on "broker-a"))
+      return c.producer:view_message(sent.offset_msg_id, options)
+    end },
+    { 370, function(options)
+      local sent = assert(c.producer:send({ topic = "Orders", body = "x", delay_seconds = 600 },
+        on "broker-a"))
+      return c.producer:recall("Orders", sent.recall_handle, options)
+    end, malformed.recalls },
+  }
+
+  for _, question in ipairs(questions) do
+    local code, ask, wrong = unpack(question)
+    it("answers to a request of code " .. code .. " ends it and says what it was", function()
+      each({ malformed.frames, malformed.headers, wrong }, function(form)
+        local rule = c.mock:rule(rule_of(form, { at = "broker-a", code = code }))
+        local value, err = ask { timeout = HEALTHY }
+        assert.is_nil(value)
+        assert.equal("closed", err.kind)
+        check_error(form, err)
+        assert.is_true(rule.acted > 0)
+        rule:remove()
+        healthy_goes_on()
+        assert(c.mock:wait(function() return ask() end, HEALTHY))
+      end)
+      each({ malformed.nonsense }, function(form)
+        local rule = c.mock:rule(rule_of(form, { at = "broker-a", code = code }))
+        local value, err = ask { timeout = HOSTILE }
+        assert.is_true(value ~= nil or err.kind ~= nil)
+        rule:remove()
+        healthy_goes_on()
+        assert(c.mock:wait(function() return ask() end, HEALTHY))
+      end)
     end)
+  end
+
+  it("messages as those that were looked for ends the search, well or badly", function()
+    local sent = assert(c.producer:send(MESSAGE, on "broker-a"))
     each({ malformed.stored }, function(form)
       local rule = c.mock:rule { at = "broker", code = 12, answer = { code = 0,
         body = form.body } }
@@ -212,7 +261,91 @@ describe("a client of a broker that sends malformed", function()
       assert.is_true(type(found) == "table" or err ~= nil)
       for _, message in ipairs(found or {}) do assert.equal("string", type(message.topic)) end
       rule:remove()
+      rule = c.mock:rule { at = "broker-a", code = 33, answer = { code = 0, body = form.body } }
+      found, err = c.producer:view_message(sent.offset_msg_id, { timeout = HEALTHY })
+      assert.is_nil(found)
+      assert.is_truthy(err.message)
+      rule:remove()
       healthy_goes_on()
+    end)
+  end)
+
+  it("answers while a request waits for its reply lets it have that, once", function()
+    local arrived, go
+    c.mock:reply("Questions", function(asked)
+      arrived = true
+      assert(c.mock:wait(function() return go end, HEALTHY))
+      return "re: " .. asked.body
+    end)
+    each(all_frames, function(form)
+      arrived, go = false, false
+      local ends, reply, err = 0, nil, nil
+      assert(c.producer:request_async({ topic = "Questions", body = form.name }, on "broker-a",
+        function(...)
+          ends = ends + 1
+          reply, err = ...
+        end))
+      assert(c.mock:wait(function() return arrived end, HEALTHY))
+      local rule = c.mock:rule(rule_of(form, { at = "broker-a", code = 310, times = 1 }))
+      c.producer:send(MESSAGE, on("broker-a", { timeout = form.says and HEALTHY or HOSTILE }))
+      assert.equal(1, rule.acted)
+      assert.equal(0, ends)
+      recovers() -- and is connected again, so that the reply finds it
+      go = true
+      assert(c.mock:wait(function() return ends > 0 end, HEALTHY))
+      assert.is_nil(err)
+      assert.equal("re: " .. form.name, reply.body)
+      healthy_goes_on()
+      assert.equal(1, ends)
+      assert.equal(0, c.producer:stats().requests)
+    end)
+  end)
+
+  it("answers while a transaction is open keeps nobody from committing it", function()
+    local producer = rocketmq.transaction_producer { group = "tx", namesrv = c.mock.namesrv,
+      send_msg_timeout = HEALTHY, check = function() return "commit" end }
+    c.producers[#c.producers + 1] = producer
+    local function committed() return #c.mock:transactions { state = "committed" } end
+    each(all_frames, function(form)
+      local before = committed()
+      local rule
+      local result, err = producer:send_in_transaction(MESSAGE, function()
+        rule = c.mock:rule(rule_of(form, { at = "broker-a", code = 310, times = 1 }))
+        producer:send(MESSAGE, on("broker-a", { timeout = form.says and HEALTHY or HOSTILE }))
+        return "commit"
+      end, nil, on "broker-a")
+      assert.equal(1, rule.acted)
+      assert.equal("commit", result.transaction_state)
+      -- Whom it could not be told asks.
+      assert.is_true(err == nil or err.kind ~= nil)
+      assert(c.mock:wait(function() return committed() > before end, HEALTHY))
+      healthy_goes_on()
+      recovers()
+    end)
+    -- The end itself is answered so, though nobody asks for an answer.
+    each(all_frames, function(form)
+      local before = committed()
+      local rule = c.mock:rule(rule_of(form, { at = "broker-a", code = 37, times = 1 }))
+      local result = assert(producer:send_in_transaction(MESSAGE, function() return "commit" end,
+        nil, on "broker-a"))
+      assert.equal("commit", result.transaction_state)
+      assert(c.mock:wait(function()
+        producer:send(MESSAGE, on "broker-a") -- so that the broker has somebody to ask
+        return committed() > before and rule.acted == 1
+      end, HEALTHY))
+      healthy_goes_on()
+      recovers()
+    end)
+    -- A half message that is not acknowledged begins no transaction.
+    each({ malformed.frames, malformed.headers }, function(form)
+      local rule = c.mock:rule(rule_of(form, { at = "broker-a", code = 310, times = 1 }))
+      local result, err = producer:send_in_transaction(MESSAGE, function()
+        error("execute is called", 0)
+      end, nil, on "broker-a")
+      assert.is_nil(result)
+      check_error(form, err)
+      assert.equal(1, rule.acted)
+      recovers()
     end)
   end)
 
@@ -256,6 +389,8 @@ end)
 
 describe("a client of a name server that sends malformed", function()
   local c
+
+  keeps_memory()
 
   before_each(function()
     c = cluster.new({ namesrvs = 2, topics = { Orders = 1 } })

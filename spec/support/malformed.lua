@@ -131,17 +131,24 @@ malformed.send_replies = {
     ext = { msgId = ("x"):rep(2 ^ 20), queueId = "0", queueOffset = "1" } } } },
 }
 
--- Answers to a question for an offset.
+-- Answers to a question for an offset, or for the time of the earliest message.
 ---@type spec.Form[]
 malformed.offsets = {
-  { name = "no offset", rule = { store = false, answer = { code = 0 } } },
-  { name = "an offset that is no number",
-    rule = { store = false, answer = { code = 0, ext = { offset = "x" } } } },
-  { name = "an empty offset",
-    rule = { store = false, answer = { code = 0, ext = { offset = "" } } } },
-  { name = "an offset beyond 64 bits",
-    rule = { store = false, answer = { code = 0, ext = { offset = ("9"):rep(30) } } } },
-}
+  { name = "no offset", says = "has no proper", rule = { store = false, answer = { code = 0 } } } }
+for name, text in pairs { ["that is no number"] = "x", ["that is empty"] = "",
+  ["beyond 64 bits"] = ("9"):rep(30), ["of a megabyte"] = ("1"):rep(2 ^ 20) } do
+  table.insert(malformed.offsets, { name = "an offset " .. name, says = "has no proper",
+    rule = { store = false, answer = { code = 0, ext = { offset = text, timestamp = text } } } })
+end
+
+-- Answers to a recall.
+---@type spec.Form[]
+malformed.recalls = {}
+for name, text in pairs { ["with a blank"] = "a b", ["with a line feed"] = "a\nb",
+  ["of 256 bytes"] = ("x"):rep(256), ["of a megabyte"] = ("x"):rep(2 ^ 20) } do
+  table.insert(malformed.recalls, { name = "an id " .. name, says = "has no proper id",
+    rule = { answer = { code = 0, ext = { msgId = text } } } })
+end
 
 -- Bodies that are said to be stored messages.
 ---@type { name: string, body: string }[]
