@@ -3,6 +3,8 @@
 -- Every twentieth message goes to a queue that is not there; every fiftieth is a delayed one.
 --
 --   rmqlua trace_many.lua NAMESRV TOPIC SEED COUNT TRACE_TOPIC [auto_batch]
+--
+-- With auto_batch all have the tag "batched", since messages of different tags do not leave together.
 
 local messages = require "spec.real.messages"
 local rocketmq = require "rocketmq"
@@ -20,6 +22,7 @@ end
 local function send(index)
   local message = messages.make(seed, index)
   message.topic = topic
+  if arg[6] then message.tags = "batched" end
   local options
   if index % 20 == 0 then options = { queue = { broker = "broker-a", id = 99 } } end
   if index % 50 == 1 then message.delay_level = 1 end
