@@ -67,9 +67,12 @@ end
 
 for _, server in ipairs(support.servers()) do
   describe("RocketMQ " .. server.version, function()
+    setup(function()
+      support.java("Admin", { server.namesrv, "createTopic", 4, "Requests", "OurRequests" })
+    end)
+
     it("brings 1,000 replies of a Java client, each to its own request", function()
       local topic = "Requests"
-      support.java("Admin", { server.namesrv, "createTopic", 4, topic })
       local replier = rocketmq.spawn(function()
         return support.java_beside("5.4.0", "Replier",
           { server.namesrv, topic, "replier-" .. seed })
@@ -118,7 +121,6 @@ for _, server in ipairs(support.servers()) do
 
     it("brings the replies of a producer of ours, each to its own request", function()
       local topic = "OurRequests"
-      support.java("Admin", { server.namesrv, "createTopic", 4, topic })
       local answer, answers = our_replier(server)
       local producer = rocketmq.producer { group = "asker", namesrv = server.namesrv,
         send_msg_timeout = 20000 }
@@ -143,7 +145,6 @@ for _, server in ipairs(support.servers()) do
       assert.equal(OURS, #answers)
       assert.same({ 0, OURS, 0 }, { producer:stats().requests, producer:stats().replies,
         producer:stats().late_replies })
-      check_requests(server, topic, OURS, 0)
     end)
   end)
 end

@@ -130,19 +130,21 @@ for _, server in ipairs(support.servers()) do
   end
 
   describe("RocketMQ " .. server.version, function()
+    setup(function()
+      support.java("Admin", { server.namesrv, "createTopic", 4, "Traced", "TracedBatches",
+        "TracedEnds", "TracedRecalls", "Traced2", "TracesOfMine" })
+    end)
+
     it("keeps a record of each of 1,000 sends in its trace topic", function()
-      support.java("Admin", { server.namesrv, "createTopic", 4, "Traced" })
       trace_and_read("Traced", "RMQ_SYS_TRACE_TOPIC")
     end)
 
     it("keeps a record of each of 1,000 sends with auto_batch, with its own ids", function()
-      support.java("Admin", { server.namesrv, "createTopic", 4, "TracedBatches" })
       local told = trace_and_read("TracedBatches", "RMQ_SYS_TRACE_TOPIC", "auto_batch")
       check_stored(server, "TracedBatches", told)
     end)
 
     it("keeps the ends of transactions", function()
-      support.java("Admin", { server.namesrv, "createTopic", 4, "TracedEnds" })
       local producer = rocketmq.transaction_producer { group = "traced", trace = true,
         namesrv = server.namesrv, send_msg_timeout = 20000,
         check = function() return "unknown" end }
@@ -187,7 +189,6 @@ for _, server in ipairs(support.servers()) do
 
     if server.version == "5.4.0" then
       it("keeps recalls", function()
-        support.java("Admin", { server.namesrv, "createTopic", 2, "TracedRecalls" })
         local producer = rocketmq.producer { group = "traced", trace = true,
           namesrv = server.namesrv, send_msg_timeout = 20000 }
         local told = {}
@@ -212,7 +213,6 @@ for _, server in ipairs(support.servers()) do
     end
 
     it("keeps them in a topic of one's own as well", function()
-      support.java("Admin", { server.namesrv, "createTopic", 4, "Traced2", "TracesOfMine" })
       trace_and_read("Traced2", "TracesOfMine")
     end)
   end)
