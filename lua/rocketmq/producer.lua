@@ -587,17 +587,8 @@ end
 function Producer:settings() return native.settings(self.handle) end
 
 -- The other methods find out by themselves.
-for _, name in ipairs { "add_hook", "flush", "remove_hook", "set_namesrv", "settings", "shutdown",
-  "stats" } do
-  local method = Producer[name]
-  Producer[name] = function(self, ...)
-    if getmetatable(self) ~= Producer then
-      error(("call producer:%s(...) with a colon, not producer.%s(...) with a dot"):format(name,
-        name), 2)
-    end
-    return method(self, ...) -- a tail call: the method's own errors name the caller's line
-  end
-end
+require("rocketmq.naming").guard_methods("producer", Producer, { "add_hook", "flush", "remove_hook",
+  "set_namesrv", "settings", "shutdown", "stats" })
 
 for name, method in pairs(require "rocketmq.admin") do Producer[name] = method end
 

@@ -44,7 +44,6 @@ local states = {
 ---@field private half rocketmq.Sender
 local methods = {}
 
--- A text for the broker's log: one line.
 -- What a value says of itself; an error object may have a __tostring that fails.
 local function text_of(value)
   local ok, text = pcall(tostring, value)
@@ -52,6 +51,7 @@ local function text_of(value)
   return ("an error object (a %s) whose __tostring fails"):format(type(value))
 end
 
+-- A text for the broker's log: one line.
 local function one_line(value) return (text_of(value):match("^[^\r\n]*")) end
 
 local function note_error(err)

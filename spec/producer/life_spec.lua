@@ -59,8 +59,8 @@ describe("a producer", function()
       "shutdown", "stats" } do
       local ok, why = pcall(function() producer[name] {} end)
       assert.is_false(ok)
-      assert.matches("^spec/producer/life_spec.lua:%d+: call producer:" .. name
-        .. "%(%.%.%.%) with a colon", why)
+      assert.matches(("^spec/producer/life_spec.lua:%%d+: producer.%s: call it with a colon, as in "
+        .. "producer:%s%%(...%%)"):format(name, name), why)
     end
     assert.error_matches(function() Producer.queues({ handle = io.stdout }, "Orders") end,
       "method of a producer")

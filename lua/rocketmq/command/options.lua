@@ -1,5 +1,5 @@
 --- The options of a command, such as `rmqlua mock`.
-local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 
 local options = {}
 
@@ -28,7 +28,7 @@ function options.read(command, rows, arguments)
     local name, value = arguments[at]:match "^(%-%-[^=]+)=(.*)$"
     name = name or arguments[at]
     local row = by_name[name]
-    if not row then return nil, fields.unknown("rmqlua " .. command, name, names_of(rows)) end
+    if not row then return nil, naming.unknown("rmqlua " .. command, name, names_of(rows)) end
     if not row.value and value then return nil, name .. " takes no value" end
     if row.value and not value then
       at = at + 1

@@ -158,7 +158,7 @@ function Audit:flush()
   return nil, self.of.last
 end
 
-require("rocketmq.mock.fields").guard_methods("audit", Audit)
+require("rocketmq.naming").guard_methods("audit", Audit)
 
 local function timestamp()
   local seconds, microseconds = require("luv").gettimeofday()

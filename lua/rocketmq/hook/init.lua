@@ -118,7 +118,7 @@ function M.check(hook, where)
   end
   for name, value in pairs(hook) do
     if not known[name] then
-      return require("rocketmq.mock.fields").unknown(where, tostring(name), FIELDS)
+      return require("rocketmq.naming").unknown(where, tostring(name), FIELDS)
     end
     local wanted = wanted_type(name)
     if type(value) ~= wanted then
@@ -154,7 +154,7 @@ return setmetatable(M, {
   __index = function(self, name)
     if type(name) ~= "string" then return nil end
     if not is_shipped[name] then
-      error(require("rocketmq.mock.fields").unknown("rocketmq.hook", name, SHIPPED), 2)
+      error(require("rocketmq.naming").unknown("rocketmq.hook", name, SHIPPED), 2)
     end
     local hook = require("rocketmq.hook." .. name)
     rawset(self, name, hook)

@@ -168,7 +168,7 @@ function Metrics:prometheus()
   return table.concat(out)
 end
 
-require("rocketmq.mock.fields").guard_methods("metrics", Metrics,
+require("rocketmq.naming").guard_methods("metrics", Metrics,
   { "prometheus", "reset", "rows" })
 
 ---@param given? rocketmq.MetricsOptions

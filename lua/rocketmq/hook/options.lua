@@ -36,7 +36,7 @@ function M.read(hook, given, rows)
   for name, value in pairs(given or {}) do
     local row = rows[name]
     if not row then
-      error(require("rocketmq.mock.fields").unknown("rocketmq.hook." .. hook, name, names(rows)), 3)
+      error(require("rocketmq.naming").unknown("rocketmq.hook." .. hook, name, names(rows)), 3)
     end
     if not is_good(row, value) then
       error(("rocketmq.hook.%s: %s must be %s, not %s"):format(hook, name, wanted(row),

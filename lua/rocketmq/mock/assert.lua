@@ -10,7 +10,7 @@
 ---
 ---Where luassert is there (in busted's specs) they are registered with it: the global `assert` has
 ---them too, and `assert.is_not.sent(...)` and the like work. All give the list of what was found.
-local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 local matching = require "rocketmq.mock.matching"
 local rules = require "rocketmq.mock.rules"
 local wire = require "rocketmq.wire"
@@ -210,6 +210,6 @@ return setmetatable(M, {
     local names = {}
     for known in pairs(M) do names[#names + 1] = known end
     table.sort(names)
-    error(fields.unknown("rocketmq.mock.assert", name, names), 2)
+    error(naming.unknown("rocketmq.mock.assert", name, names), 2)
   end,
 })

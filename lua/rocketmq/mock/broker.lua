@@ -2,6 +2,7 @@
 --- stands in the parts, see `rocketmq.mock.parts`.
 local answer = require "rocketmq.mock.answer"
 local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 local parts = require "rocketmq.mock.parts"
 local perm = require "rocketmq.mock.perm"
 local Server = require "rocketmq.mock.server"
@@ -147,7 +148,7 @@ function Broker:handle(command, connection, entry)
   return answer.not_supported(command.code)
 end
 
-fields.guard_methods("broker", Broker)
+naming.guard_methods("broker", Broker)
 
 ---Makes the servers of one broker.
 ---@param world table

@@ -1,4 +1,5 @@
 --- Checks tables that a user writes: every name known, every value of its type.
+local naming = require "rocketmq.naming"
 local wire = require "rocketmq.wire"
 
 local fields = {}
@@ -51,52 +52,6 @@ local wanted = {
   times = "times with a blank between them, as '1s 5s 10m 2h'",
 }
 
--- The number of letters to insert, delete, replace or swap to make one name from the other.
-local function distance(from, to)
-  local before, previous = {}, {}
-  for column = 0, #to do previous[column] = column end
-  for row = 1, #from do
-    local current = { [0] = row }
-    for column = 1, #to do
-      local letter, other = from:byte(row), to:byte(column)
-      local best = math.min(previous[column] + 1, current[column - 1] + 1,
-        previous[column - 1] + (letter == other and 0 or 1))
-      if row > 1 and column > 1 and letter == to:byte(column - 1)
-        and other == from:byte(row - 1) then
-        best = math.min(best, before[column - 2] + 1)
-      end
-      current[column] = best
-    end
-    before, previous = previous, current
-  end
-  return previous[#to]
-end
-
----The known name that looks most like a wrong one; nil when none is near.
----@param name string
----@param known string[]
----@return string?
-function fields.nearest(name, known)
-  local best, best_distance = nil, math.max(2, math.ceil(#name / 2)) + 1
-  for _, candidate in ipairs(known) do
-    local this = distance(name:lower(), candidate:lower())
-    if this < best_distance then best, best_distance = candidate, this end
-  end
-  return best
-end
-
----The text for a name that nobody knows.
----@param what string the thing that has the names: "mock", "rule"
----@param name any
----@param known string[]
----@return string
-function fields.unknown(what, name, known)
-  local nearest = type(name) == "string" and fields.nearest(name, known)
-  return ("%s: unknown name '%s'%s"):format(what, tostring(name),
-    nearest and (", did you mean '" .. nearest .. "'?")
-    or "; known are " .. table.concat(known, ", "))
-end
-
 local function allowed(kinds, value)
   for kind in kinds:gmatch("[^|]+") do
     if tests[kind](value) then return true end
@@ -129,7 +84,7 @@ local function check_value(what, row, value)
   for _, choice in ipairs(row.choices) do
     if choice == value then return end
   end
-  error(fields.unknown(("%s: '%s'"):format(what, row.name), value, row.choices), 0)
+  error(naming.unknown(("%s: '%s'"):format(what, row.name), value, row.choices), 0)
 end
 
 ---Raises (without a position) unless every name in `given` is in `rows` and its value is of the
@@ -145,7 +100,7 @@ function fields.check(what, given, rows)
   for index, row in ipairs(rows) do by_name[row.name], names[index] = row, row.name end
   for name, value in pairs(given) do
     local row = by_name[name]
-    if not row then error(fields.unknown(what, name, names), 0) end
+    if not row then error(naming.unknown(what, name, names), 0) end
     check_value(what, row, value)
   end
 end
@@ -185,25 +140,6 @@ end
 function fields.check_command(what, command)
   local ok, why = pcall(wire.encode, command)
   if not ok then error(what .. ": " .. why:gsub("^.*wire%.encode: ", ""), 0) end
-end
-
----Lets every method of a class say how it is called when it is called without its object.
----@param what string what scripts call the object: "mock"
----@param class table
----@param names string[]? of the methods; default: all
-function fields.guard_methods(what, class, names)
-  local is_meant = {}
-  for _, name in ipairs(names or {}) do is_meant[name] = true end
-  for name, method in pairs(class) do
-    if type(method) == "function" and (not names or is_meant[name]) then
-      class[name] = function(self, ...)
-        if getmetatable(self) ~= class then
-          error(("%s.%s: call it with a colon, as in %s:%s(...)"):format(what, name, what, name), 2)
-        end
-        return method(self, ...) -- a tail call: the method's own errors name the caller's line
-      end
-    end
-  end
 end
 
 return fields

@@ -14,6 +14,7 @@ local Journal = require "rocketmq.mock.journal"
 local new_name_server = require "rocketmq.mock.namesrv"
 local description = require "rocketmq.mock.description"
 local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 local parts = require "rocketmq.mock.parts"
 local new_random = require "rocketmq.mock.random"
 local proxy = require "rocketmq.mock.proxy"
@@ -171,7 +172,7 @@ end
 -- Raises, without a position, for a broker that there is not. A proxy learns of them only by and by.
 local function check_broker(self, what, name)
   if name == nil or self.brokers[name] or self.is_proxy then return end
-  error(fields.unknown(what, name, names_of(self.brokers)), 0)
+  error(naming.unknown(what, name, names_of(self.brokers)), 0)
 end
 
 ---A broker's server.
@@ -185,7 +186,7 @@ function Mock:broker(name, id)
     local known = names_of(self.brokers)
     error(self.is_proxy and #known == 0
       and "mock: no route has named a broker yet; a proxy knows those that its clients asked for"
-      or fields.unknown("mock broker", name, known), 2)
+      or naming.unknown("mock broker", name, known), 2)
   end
   id = id or MASTER
   return servers[id]
@@ -342,6 +343,6 @@ function Mock:close()
   for _, server in each_server(self) do server:close() end
 end
 
-fields.guard_methods("mock", Mock)
+naming.guard_methods("mock", Mock)
 
 return new

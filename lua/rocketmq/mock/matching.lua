@@ -1,6 +1,6 @@
 --- Which of the things that a mock has seen are like what a spec describes, and what is said when
 --- none is.
-local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 
 local matching = {}
 
@@ -104,7 +104,7 @@ function matching.check(what, wanted, rows)
   for index, row in ipairs(rows) do names[index], by_name[row.name] = row.name, row end
   for name, value in pairs(wanted) do
     local row = by_name[name]
-    if not row then error(fields.unknown(what, name, names), 0) end
+    if not row then error(naming.unknown(what, name, names), 0) end
     if row.compare == "subset" and type(value) ~= "table" and type(value) ~= "function" then
       error(("%s: '%s' must be a table, not %s"):format(what, name, type(value)), 0)
     end

@@ -2,6 +2,7 @@
 local bit = require "bit"
 local answer = require "rocketmq.mock.answer"
 local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 local parts = require "rocketmq.mock.parts"
 local perm = require "rocketmq.mock.perm"
 local Server = require "rocketmq.mock.server"
@@ -140,7 +141,7 @@ function NameServer:handle(command, connection)
   return answer.not_supported(command.code)
 end
 
-fields.guard_methods("name_server", NameServer)
+naming.guard_methods("name_server", NameServer)
 
 ---@param world table
 ---@param index integer from 1

@@ -6,6 +6,7 @@ local Link = require "rocketmq.mock.link"
 local Server = require "rocketmq.mock.server"
 local faults = require "rocketmq.mock.faults"
 local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 local plugins = require "rocketmq.native.plugins"
 
 local request = wire.request
@@ -131,7 +132,7 @@ function Proxy:write(bytes)
   self.server:write(bytes)
 end
 
-fields.guard_methods("proxy", Proxy)
+naming.guard_methods("proxy", Proxy)
 
 -- A proxy in front of `upstream`. `given`: `name`, `labels`, `broker_name`, `rewrite`, `port`.
 local function new_proxy(world, upstream, given)

@@ -2,6 +2,7 @@
 --- of the usual answer. What it does is carried out by `rocketmq.mock.faults`.
 local answers = require "rocketmq.mock.answer"
 local fields = require "rocketmq.mock.fields"
+local naming = require "rocketmq.naming"
 local wire = require "rocketmq.wire"
 
 local rules = {}
@@ -102,7 +103,7 @@ function rules.code(what, code, known)
     if type(name) == "string" then names[#names + 1] = name end
   end
   table.sort(names)
-  error(fields.unknown(what .. " code", code, names), 0)
+  error(naming.unknown(what .. " code", code, names), 0)
 end
 
 ---@class rocketmq.mock.Rule
@@ -287,7 +288,7 @@ function rules.check_place(what, at, places, may_come)
   local known = {}
   for place in pairs(places) do known[#known + 1] = place end
   table.sort(known)
-  error(fields.unknown(what .. " at", at, known), 0)
+  error(naming.unknown(what .. " at", at, known), 0)
 end
 
 local function read_length(given)
@@ -347,6 +348,6 @@ function rules.new(given, random)
   }, Rule)
 end
 
-fields.guard_methods("rule", Rule)
+naming.guard_methods("rule", Rule)
 
 return rules

@@ -41,7 +41,7 @@ end
 local function check_selector(place, value)
   for name, part in pairs(value) do
     if name ~= "name" and name ~= "select" then
-      refuse(require("rocketmq.mock.fields").unknown(place .. ": the table of the selector", name,
+      refuse(require("rocketmq.naming").unknown(place .. ": the table of the selector", name,
         { "name", "select" }))
     end
     local wanted = name == "name" and "string" or "function"

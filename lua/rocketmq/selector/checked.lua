@@ -80,7 +80,7 @@ function checked.selector(where, what, value)
       end
     end
     if not named then
-      refuse(where, "%s: %s", what, require("rocketmq.mock.fields").unknown("selector", value,
+      refuse(where, "%s: %s", what, require("rocketmq.naming").unknown("selector", value,
         require("rocketmq.selector").names()))
     end
     -- Looked up at each call, for a reload may put another one in its place.

@@ -58,7 +58,7 @@ function selector.is_ready_made(name) return files[name] == true end
 
 -- For a name that there is not: mostly a typing error, which as nil would be a send without a selector.
 local function unknown(name)
-  return require("rocketmq.mock.fields").unknown("rocketmq.selector", name, selector.names())
+  return require("rocketmq.naming").unknown("rocketmq.selector", name, selector.names())
 end
 
 return setmetatable(selector, {

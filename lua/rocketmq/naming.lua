@@ -1,0 +1,69 @@
+--- What is said of names that nobody knows, and of methods that are called without their object.
+local naming = {}
+
+-- The number of letters to insert, delete, replace or swap to make one name from the other.
+local function distance(from, to)
+  local before, previous = {}, {}
+  for column = 0, #to do previous[column] = column end
+  for row = 1, #from do
+    local current = { [0] = row }
+    for column = 1, #to do
+      local letter, other = from:byte(row), to:byte(column)
+      local best = math.min(previous[column] + 1, current[column - 1] + 1,
+        previous[column - 1] + (letter == other and 0 or 1))
+      if row > 1 and column > 1 and letter == to:byte(column - 1)
+        and other == from:byte(row - 1) then
+        best = math.min(best, before[column - 2] + 1)
+      end
+      current[column] = best
+    end
+    before, previous = previous, current
+  end
+  return previous[#to]
+end
+
+---The known name that looks most like a wrong one; nil when none is near.
+---@param name string
+---@param known string[]
+---@return string?
+function naming.nearest(name, known)
+  local best, best_distance = nil, math.max(2, math.ceil(#name / 2)) + 1
+  for _, candidate in ipairs(known) do
+    local this = distance(name:lower(), candidate:lower())
+    if this < best_distance then best, best_distance = candidate, this end
+  end
+  return best
+end
+
+---The text for a name that nobody knows.
+---@param what string the thing that has the names: "mock", "rule"
+---@param name any
+---@param known string[]
+---@return string
+function naming.unknown(what, name, known)
+  local nearest = type(name) == "string" and naming.nearest(name, known)
+  return ("%s: unknown name '%s'%s"):format(what, tostring(name),
+    nearest and (", did you mean '" .. nearest .. "'?")
+    or "; known are " .. table.concat(known, ", "))
+end
+
+---Lets every method of a class say how it is called when it is called without its object.
+---@param what string what scripts call the object: "mock"
+---@param class table
+---@param names string[]? of the methods; default: all
+function naming.guard_methods(what, class, names)
+  local is_meant = {}
+  for _, name in ipairs(names or {}) do is_meant[name] = true end
+  for name, method in pairs(class) do
+    if type(method) == "function" and (not names or is_meant[name]) then
+      class[name] = function(self, ...)
+        if getmetatable(self) ~= class then
+          error(("%s.%s: call it with a colon, as in %s:%s(...)"):format(what, name, what, name), 2)
+        end
+        return method(self, ...) -- a tail call: the method's own errors name the caller's line
+      end
+    end
+  end
+end
+
+return naming
