@@ -50,6 +50,23 @@ describe("a fault of the mock", function()
     assert.equal(6, mock:count())
   end)
 
+  it("comes no earlier than it is told, whatever the mock did in the same turn", function()
+    local began, acted
+    mock:rule { code = 34, raw = function()
+      local ends = uv.hrtime() + 30e6
+      repeat began = uv.hrtime() until began >= ends
+      return ""
+    end }
+    mock:rule { code = 310, delay = 20, raw = function()
+      acted = uv.hrtime()
+      return ""
+    end }
+    local heartbeat = client:encode { code = 34, body = "{}" }
+    client:write(heartbeat .. (client:encode(send_request())))
+    assert(mock:wait(function() return acted end))
+    assert.is_true(acted - began >= 20e6)
+  end)
+
   it("cuts an answer and leaves it at that", function()
     mock:rule { times = 1, cut = 10 }
     client.raw = true

@@ -1,6 +1,7 @@
 --- One accepted connection: bytes into requests, answers into as few writes as there were reads,
 --- unless something else is asked for.
 local uv = require "luv"
+local countdown = require "rocketmq.mock.countdown"
 local wire = require "rocketmq.wire"
 
 ---@class rocketmq.mock.Connection
@@ -137,7 +138,7 @@ function Connection:later(pause_ms, fn)
   local timer, idle, check = uv.new_timer(), uv.new_idle(), uv.new_check()
   self.pausing = { timer, idle, check }
   for _, handle in ipairs(self.pausing) do handle:unref() end
-  timer:start(pause_ms, 0, function()
+  countdown(timer, pause_ms, function()
     idle:start(function() end) -- the loop must not wait for anything else now
     check:start(function()
       self:stop_pausing()
@@ -243,7 +244,7 @@ function Connection:pause_reading(ms)
   if self.closed or self.ending or self.deaf then return end
   self.socket:read_stop()
   self.deaf = assert(uv.new_timer())
-  self.deaf:start(ms, 0, function()
+  countdown(self.deaf, ms, function()
     self.deaf:close()
     self.deaf = nil
     if not (self.ending or self.is_held) then self:listen() end

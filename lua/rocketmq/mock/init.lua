@@ -9,6 +9,7 @@
 ---     print(#mock:messages("Orders"))
 ---     mock:close()
 local uv = require "luv"
+local countdown = require "rocketmq.mock.countdown"
 local new_broker = require "rocketmq.mock.broker"
 local Journal = require "rocketmq.mock.journal"
 local new_name_server = require "rocketmq.mock.namesrv"
@@ -69,7 +70,7 @@ local function new_world(plan)
   function world.after(ms, fn)
     local timer = assert(uv.new_timer())
     world.timers[timer] = true
-    timer:start(ms, 0, function()
+    countdown(timer, ms, function()
       world.timers[timer] = nil
       timer:close()
       fn()

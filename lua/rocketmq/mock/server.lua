@@ -4,6 +4,7 @@ local uv = require "luv"
 local wire = require "rocketmq.wire"
 local answers = require "rocketmq.mock.answer"
 local Connection = require "rocketmq.mock.connection"
+local countdown = require "rocketmq.mock.countdown"
 local faults = require "rocketmq.mock.faults"
 
 local RESPONSE, ONEWAY = 1, 2 -- bits of a command's flag
@@ -330,7 +331,7 @@ function Server:misbehave(rule, connection, frame, command)
   if not rule.delay then return faults.act(rule, connection, frame, command) end
   local timer = assert(uv.new_timer())
   self.timers[timer] = true
-  timer:start(rule.delay, 0, function()
+  countdown(timer, rule.delay, function()
     self.timers[timer] = nil
     timer:close()
     faults.act(rule, connection, frame, command)

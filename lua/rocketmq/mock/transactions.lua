@@ -5,6 +5,7 @@
 ---     ...
 ---     for _, transaction in ipairs(mock:transactions()) do print(transaction.state) end
 local uv = require "luv"
+local countdown = require "rocketmq.mock.countdown"
 local fields = require "rocketmq.mock.fields"
 local wire = require "rocketmq.wire"
 local answer = require "rocketmq.mock.answer"
@@ -127,13 +128,21 @@ local function check(broker, one)
   if broker.server.running then ask(broker, one) end
 end
 
+local function check_in(broker, one, ms)
+  local world = broker.group.world
+  countdown(one.timer, ms, function()
+    check(broker, one)
+    if not world.timers[one.timer] then return end
+    check_in(broker, one, world.options.transaction_check_interval or 1000)
+  end)
+end
+
 local function start_asking(broker, one)
-  local given = broker.group.world.options
+  local world = broker.group.world
   one.timer = assert(uv.new_timer())
-  one.timer:start(given.transaction_timeout or 1000, given.transaction_check_interval or 1000,
-    function() check(broker, one) end)
   one.timer:unref()
-  broker.group.world.timers[one.timer] = true
+  world.timers[one.timer] = true
+  check_in(broker, one, world.options.transaction_timeout or 1000)
 end
 
 -- Notes it among all of the mock, of which the oldest is forgotten in time.
