@@ -5,7 +5,8 @@
 #include <time.h>
 #include <uv.h>
 
-#include "script/options.h"
+#include "binding/binding.h"
+#include "options.h"
 
 /* The command line. */
 
@@ -22,8 +23,8 @@ static void write_log(void *arg, rmq_log_level level, const char *line) {
 }
 
 static void print_versions(void) {
-  printf("rmqlua %s\n%s\nlibuv %s\nluv %s\n", RMQ_VERSION, LUAJIT_VERSION, uv_version_string(),
-         RMQ_LUV_VERSION);
+  printf("rmqlua %s\n%s\nlibuv %s\nluv %s\n", RMQLUA_VERSION, LUAJIT_VERSION, uv_version_string(),
+         RMQLUA_LUV_VERSION);
 }
 
 int main(int argc, char **argv) {
@@ -39,6 +40,7 @@ int main(int argc, char **argv) {
     print_versions();
   } else {
     if (!options.log_off) options.config.log.write = write_log;
+    options.config.open = rmq_binding_open;
     status = rmq_vm_main(&options.config);
   }
   rmq_options_free(&options);

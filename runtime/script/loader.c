@@ -8,9 +8,6 @@
 #include <unistd.h>
 
 #include "script/builtin.h"
-#include "script/lua_choosers.h"
-#include "script/lua_producer.h"
-#include "script/lua_wire.h"
 #include "script/worker.h"
 
 static void load(lua_State *L, const rmq_builtin *builtin) {
@@ -38,23 +35,30 @@ void rmq_loader_run(lua_State *L, const char *module, int n_args) {
   lua_call(L, n_args, 1);
 }
 
-void rmq_loader_init(lua_State *L) {
-  static const luaL_Reg c_modules[] = {
-      {"rocketmq.native.plugins", luaopen_rocketmq_native_plugins},
-      {"rocketmq.native.task", luaopen_rocketmq_native_task},
-      {"rocketmq.native.producer", luaopen_rocketmq_native_producer},
-      {"rocketmq.native.selector", luaopen_rocketmq_native_selector},
-      {"rocketmq.wire", luaopen_rocketmq_wire},
-      {NULL, NULL}};
+static void push_preload(lua_State *L) {
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "preload");
-  luaL_register(L, NULL, c_modules);
+  lua_remove(L, -2);
+}
+
+void rmq_loader_preload(lua_State *L, const luaL_Reg *modules) {
+  push_preload(L);
+  luaL_register(L, NULL, modules);
+  lua_pop(L, 1);
+}
+
+void rmq_loader_init(lua_State *L) {
+  static const luaL_Reg modules[] = {{"rocketmq.native.plugins", luaopen_rocketmq_native_plugins},
+                                     {"rocketmq.native.task", luaopen_rocketmq_native_task},
+                                     {NULL, NULL}};
+  rmq_loader_preload(L, modules);
+  push_preload(L);
   for (const rmq_builtin *builtin = rmq_builtin_table; builtin->module; builtin++) {
     lua_pushlightuserdata(L, (void *)builtin);
     lua_pushcclosure(L, load_builtin, 1);
     lua_setfield(L, -2, builtin->module);
   }
-  lua_pop(L, 2);
+  lua_pop(L, 1);
 }
 
 void rmq_loader_add_folder(lua_State *L, const char *script) {

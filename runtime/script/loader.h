@@ -1,10 +1,14 @@
 #ifndef RMQ_SCRIPT_LOADER_H
 #define RMQ_SCRIPT_LOADER_H
 
+#include <lauxlib.h>
 #include <lua.h>
 
-/* Preloads the built-in modules, Lua's and C's. */
+/* Preloads the built-in modules: all of Lua's, and C's of this room. */
 void rmq_loader_init(lua_State *L);
+
+/* Preloads modules of C, ended by {NULL, NULL}. May raise. */
+void rmq_loader_preload(lua_State *L, const luaL_Reg *modules);
 
 /* Runs a built-in Lua module's chunk with the `n_args` values on top of the stack and leaves its
  * result. For modules that are the runtime's own and that require must not give. Raises what the

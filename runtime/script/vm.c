@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "script/lua_choosers.h"
 #include "script/plugins.h"
 #include "script/worker.h"
 
@@ -42,6 +41,12 @@ void rmq_vm_release(rmq_vm *vm) {
 
 /* --- Making one ------------------------------------------------------------------------------ */
 
+typedef struct preparation {
+  rmq_vm *vm;
+  const rmq_vm_config *config;
+  int status; /* to exit with, when something does not load */
+} preparation;
+
 static int panic(lua_State *L) {
   fprintf(stderr, "rmqlua: %s, outside of any protected call\n", lua_tostring(L, -1));
   return 0; /* Lua aborts */
@@ -54,7 +59,8 @@ static int new_reference(lua_State *L) {
 
 /* Runs protected, because all of it allocates. */
 static int open_state(lua_State *L) {
-  rmq_vm *vm = lua_touserdata(L, 1);
+  preparation *work = lua_touserdata(L, 1);
+  rmq_vm *vm = work->vm;
   luaL_openlibs(L);
   lua_getglobal(L, "coroutine");
   lua_getfield(L, -1, "resume");
@@ -62,8 +68,8 @@ static int open_state(lua_State *L) {
   vm->failures = new_reference(L);
   rmq_tasks_init(vm);
   rmq_plugins_init(vm);
-  rmq_lua_choosers_init(L);
   rmq_loader_init(L);
+  work->config->open(L);
   rmq_luv_init(vm);
   lua_getglobal(L, "os");
   lua_pushcfunction(L, rmq_lua_exit);
@@ -85,7 +91,8 @@ static rmq_vm *new_vm(const rmq_vm_config *config) {
   uv_unref((uv_handle_t *)&vm->keep);
   if (config->namesrv) rmq_vm_serve(vm, config->namesrv, false);
   vm->L = luaL_newstate();
-  if (!vm->L || lua_cpcall(vm->L, open_state, vm) != 0) {
+  preparation work = {.vm = vm, .config = config};
+  if (!vm->L || lua_cpcall(vm->L, open_state, &work) != 0) {
     fprintf(stderr, "rmqlua: cannot start Lua: %s\n",
             vm->L ? lua_tostring(vm->L, -1) : "no memory");
     exit(1);
@@ -97,12 +104,6 @@ static rmq_vm *new_vm(const rmq_vm_config *config) {
 }
 
 /* --- The main task --------------------------------------------------------------------------- */
-
-typedef struct preparation {
-  rmq_vm *vm;
-  const rmq_vm_config *config;
-  int status; /* to exit with, when something does not load */
-} preparation;
 
 /* Ends the preparation with the message on top of the stack. */
 static int refuse(lua_State *L, preparation *work, int status) {

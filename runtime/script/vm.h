@@ -132,6 +132,8 @@ typedef struct rmq_guard_limits {
 
 typedef struct rmq_vm_config {
   rmq_log log;
+  /* Adds what scripts find besides this room's own, once, before anything else runs. May raise. */
+  void (*open)(lua_State *L);
   const char *namesrv;   /* --namesrv, or NULL */
   bool mock;             /* start a mock before anything else */
   bool mock_forced;      /* its address replaces what scripts say */

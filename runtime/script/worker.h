@@ -7,7 +7,8 @@
 #include "script/loader.h"
 #include "script/vm.h"
 
-/* What the files that make up the worker share. The bindings see vm.h only. */
+/* What the files that make up the worker share. Rooms above see vm.h, guard.h,
+ * plugins.h and loader.h. */
 
 typedef enum rmq_task_state {
   RMQ_TASK_FREE,    /* in the pool */

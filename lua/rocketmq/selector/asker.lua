@@ -1,6 +1,6 @@
 --- Makes the functions through which C asks selectors: one for each list of queues and depth of calls. Each sees
 --- to it that the selector gets a whole list and a ctx that nobody has written into; why that is looked at as
---- it is stands in runtime/script/lua_queues.h.
+--- it is stands in runtime/binding/lua_queues.h.
 
 local FEW = 8 -- RMQ_QUEUES_FEW
 local LOOK = 4 -- RMQ_QUEUES_LOOK
