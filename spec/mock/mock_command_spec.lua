@@ -129,6 +129,8 @@ describe("rmqlua mock", function()
       { "%-%-rule: 'tru' is no value; as a text it is in quotes: \"tru\"", "--rule", "close=tru" },
       { "^rmqlua: %-%-spec: 'Orders' is no value", "--spec", "topics=Orders" },
       { "'proxy' excludes 'topics'", "--proxy", "a:1", "--spec", "topics={}" },
+      { "^rmqlua: mock: 'proxy' excludes 'timer_scale', which .*; real brokers wait", "--proxy",
+        "a:1", "--spec", "timer_scale=0" },
       { "'listen' must be an IPv4 address", "--listen", "here" },
       { "%-%-seed: 'x' is no number", "--seed", "x" },
       { "must be a whole number", "--seed", "1.5" },

@@ -261,7 +261,63 @@ describe("a proxy", function()
     refuses("'proxy' excludes 'topics'", function() new_mock { proxy = "a:1", topics = {} } end)
     refuses("'proxy': 'nowhere' is not host:port", function() new_mock { proxy = "nowhere" } end)
     refuses("no route has named a broker yet", function() mock:broker "broker-a" end)
-    refuses("a proxy knows none", function() mock:clients() end)
+  end)
+
+  -- Names of the functions that `object`'s class has.
+  local function methods_of(object)
+    local names = {}
+    for name, value in pairs(getmetatable(object)) do
+      if type(value) == "function" and not name:find "^_" then names[#names + 1] = name end
+    end
+    return names
+  end
+
+  local function set(text)
+    local names = {}
+    for name in text:gmatch "%S+" do names[name] = true end
+    return names
+  end
+
+  -- Raises at this file's line, and says what to do.
+  local function is_refused(name, fn)
+    local ok, why = pcall(fn)
+    assert.is_false(ok, name)
+    assert.matches("^%S*proxy_spec.lua:%d+: " .. name
+      .. ": a proxy neither decides nor knows this, the servers behind it do; %S+", why)
+  end
+
+  it("refuses whatever else the mock does, and says what does it there", function()
+    local own = set "keep listen proxy seed"
+    for _, row in ipairs(require("rocketmq.mock.description").fields) do
+      local examples = { boolean = true, table = {}, fraction = 0, times = "1s", string = "x" }
+      local example = examples[row.type:match "%w+$"]
+      if not own[row.name] then
+        assert.error_matches(function()
+          new_mock { proxy = "127.0.0.1:1", [row.name] = example == nil and 1 or example }
+        end, "^mock: 'proxy' excludes '" .. row.name
+          .. "', which the servers behind it decide; %S+")
+      end
+    end
+    new_producer()
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
+    own = set "attempts bad_input broker close count messages name_server requests rule traces wait"
+    for _, name in ipairs(methods_of(mock)) do
+      if not own[name] then is_refused(name, function() mock[name](mock, "Orders") end) end
+    end
+    local inside = set "handle note place store stored_answer"
+    local known = set(table.concat(methods_of(mock:broker "broker-a"), " "))
+    for _, server in ipairs { real:broker "broker-a", real:name_server() } do
+      for _, name in ipairs(methods_of(server)) do
+        local proxy = server.group and mock:broker "broker-a" or mock:name_server()
+        assert.is_true(known[name] or inside[name] or false, name)
+        if known[name] and not set("stop start move disconnect write")[name] then
+          is_refused(name, function() proxy[name](proxy, "Orders") end)
+        end
+      end
+    end
+    assert.is_function(mock:broker("broker-a").request)
+    assert.is_function(mock:name_server().set_route)
+    assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
   end)
 
   it("refuses places where no server of it can be", function()
@@ -306,9 +362,18 @@ describe("the address where the mock listens", function()
     probe:close()
     local mock = new_mock { listen = "127.0.0.1:" .. port }
     assert.equal("127.0.0.1:" .. port, mock.namesrv)
-    assert.error_matches(function() new_mock { listen = "127.0.0.1:" .. port } end,
-      "mock: cannot listen on 127.0.0.1:%d+: EADDRINUSE")
+    for _, host in ipairs { "127.0.0.1", "0.0.0.0" } do
+      for _, proxy in ipairs { false, "127.0.0.1:1" } do
+        assert.error_matches(function()
+          new_mock { listen = host .. ":" .. port, proxy = proxy or nil }
+        end, ("mock: cannot listen on %s:%d: EADDRINUSE: address already in use; end the program, "
+          .. "or .*, or listen on another port %%(0 is any%%)$"):format(host, port))
+      end
+    end
     mock:close()
+    assert.error_matches(function() new_mock { listen = "192.0.2.1:" .. port } end,
+      ("mock: cannot listen on 192.0.2.1:%d: EADDRNOTAVAIL: .*; this machine has no such address: "
+        .. "0.0.0.0 is all that it has"):format(port))
     for _, given in ipairs { "localhost:1", "127.0.0.1", "127.0.0.1:70000" } do
       assert.error_matches(function() new_mock { listen = given } end, "'listen' must be an IPv4")
     end

@@ -1,6 +1,7 @@
 --- What a user says about a mock cluster, checked and with every default filled in.
 local fields = require "rocketmq.mock.fields"
 local parts = require "rocketmq.mock.parts"
+local unproxied = require "rocketmq.mock.unproxied"
 
 local description = {}
 
@@ -43,10 +44,6 @@ description.fields = {
 for _, part in ipairs(parts.list) do
   for _, row in ipairs(part.fields or {}) do table.insert(description.fields, row) end
 end
-
--- What a proxy has nothing to do with, because the servers behind it say it.
-local NOT_FOR_PROXIES = { "brokers", "topics", "auto_create", "default_topic",
-  "default_topic_queues", "namesrvs", "cluster", "max_message_size", "version" }
 
 local broker_fields = {
   { name = "name", type = "string", help = "the broker's name" },
@@ -262,11 +259,7 @@ local function read_listen(given)
 end
 
 local function check_proxy(given)
-  for _, name in ipairs(NOT_FOR_PROXIES) do
-    if given[name] ~= nil then
-      error(("mock: 'proxy' excludes '%s': the servers behind it decide that"):format(name), 0)
-    end
-  end
+  unproxied.check(given)
   local found = false
   for addr in given.proxy:gmatch "[^;,%s]+" do
     local port = tonumber(addr:match "^[^/]+:(%d+)$")

@@ -20,6 +20,7 @@ local parts = require "rocketmq.mock.parts"
 local new_random = require "rocketmq.mock.random"
 local proxy = require "rocketmq.mock.proxy"
 local rules = require "rocketmq.mock.rules"
+local unproxied = require "rocketmq.mock.unproxied"
 local wait = require "rocketmq.mock.wait"
 local wire = require "rocketmq.wire"
 
@@ -126,8 +127,8 @@ local function start(self, plan)
   if plan.proxy then
     proxy.start(self, plan.proxy, plan.port)
   else
+    start_name_servers(self, plan) -- first, so that no broker takes the port that was asked for
     start_brokers(self, plan)
-    start_name_servers(self, plan)
   end
   local addrs = {}
   for index, server in ipairs(self.name_servers) do addrs[index] = server.addr end
@@ -303,7 +304,6 @@ end
 ---id.
 ---@return table<string, table<string, rocketmq.mock.Client>>
 function Mock:clients()
-  if self.is_proxy then error("clients: a proxy knows none; the brokers behind it do", 2) end
   local found = {}
   for _, servers in pairs(self.brokers) do
     for _, broker in pairs(servers) do found[broker.server.name] = broker:clients() end
@@ -344,6 +344,7 @@ function Mock:close()
   for _, server in each_server(self) do server:close() end
 end
 
+unproxied.guard_mock(Mock)
 naming.guard_methods("mock", Mock)
 
 return new

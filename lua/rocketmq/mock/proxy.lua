@@ -8,6 +8,7 @@ local faults = require "rocketmq.mock.faults"
 local fields = require "rocketmq.mock.fields"
 local naming = require "rocketmq.naming"
 local plugins = require "rocketmq.native.plugins"
+local unproxied = require "rocketmq.mock.unproxied"
 
 local request = wire.request
 local GET_BROKER_CLUSTER_INFO = 106
@@ -132,6 +133,7 @@ function Proxy:write(bytes)
   self.server:write(bytes)
 end
 
+unproxied.add(Proxy)
 naming.guard_methods("proxy", Proxy)
 
 -- A proxy in front of `upstream`. `given`: `name`, `labels`, `broker_name`, `rewrite`, `port`.

@@ -19,15 +19,28 @@ local EVERY_HOST = "0.0.0.0"
 local Server = {}
 Server.__index = Server
 
+-- What to do about an address that cannot be had, by luv's name of the error.
+local advice = {
+  EADDRINUSE = "; end the program, or the other mock, that listens there, or listen on another "
+    .. "port (0 is any)",
+  EADDRNOTAVAIL = "; this machine has no such address: 0.0.0.0 is all that it has, 127.0.0.1 "
+    .. "is for itself only",
+  EACCES = "; listen on a port from 1024 on (0 is any), lower ones are for the system",
+}
+
+local function cannot_listen(host, port, why, name)
+  error(("mock: cannot listen on %s:%d: %s%s"):format(host, port, why, advice[name] or ""), 0)
+end
+
 -- A socket bound to the port, not yet listening. One that is bound keeps others off the port, and
 -- whoever connects to it is refused.
 local function bound(host, port)
   local socket = assert(uv.new_tcp())
   socket:unref()
-  local ok, why = socket:bind(host, port)
+  local ok, why, name = socket:bind(host, port)
   if not ok then
     socket:close()
-    error(("mock: cannot listen on %s:%d: %s"):format(host, port, why), 0)
+    cannot_listen(host, port, why, name)
   end
   return socket
 end
@@ -67,7 +80,8 @@ end
 ---@private
 function Server:bind(port)
   self.socket = bound(self.host, port)
-  local own = self.socket:getsockname() -- nil when it is another's: listening fails then
+  -- When the port is another's, listening fails, and there may be no name, or one without it.
+  local own = port == 0 and self.socket:getsockname()
   self.port = own and own.port or port
   self.ip = self.host == EVERY_HOST and "127.0.0.1" or self.host
   self.addr = ("%s:%d"):format(self.ip, self.port)
@@ -86,12 +100,12 @@ end
 function Server:start()
   if self.running or self.closed then return end
   self.running = true
-  local ok, why = self.socket:listen(BACKLOG, function(err)
+  local ok, why, name = self.socket:listen(BACKLOG, function(err)
     if not err then self:accept() end
   end)
   if ok then return end
   self:close()
-  error(("mock: cannot listen on %s: %s"):format(self.addr, why), 0)
+  cannot_listen(self.host, self.port, why, name)
 end
 
 ---Closes the port and all connections; whoever connects is refused until `start`. Nothing is
