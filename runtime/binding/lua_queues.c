@@ -6,9 +6,19 @@
 #include <uv.h>
 
 #include "base/shown.h"
+#include "base/ticks.h"
 #include "binding/lua_result.h"
 
 /* --- Making --- */
+
+/* How long a selector may take, in nanoseconds, before it counts as one that went through the list: what a
+ * look at all of a short one takes, or what a compiled loop over a long one takes. */
+static uint64_t limit_of(const rmq_lua_queues *list) {
+  enum { LOOK_NS = 4, LOOP_NS = 1, QUICK_NS = 1000 };
+  uint64_t look = list->n * LOOK_NS, loop = list->n * LOOP_NS;
+  if (look <= QUICK_NS) return look;
+  return loop > QUICK_NS ? loop : QUICK_NS;
+}
 
 static void push_queues(lua_State *L, rmq_lua_queues *list, const rmq_choice *choice) {
   const rmq_publish *publish = choice->publish;
@@ -27,7 +37,11 @@ rmq_lua_queues *rmq_lua_queues_make(lua_State *L, const rmq_choice *choice) {
   rmq_lua_queues *list = lua_newuserdata(L, sizeof *list + n * sizeof list->at[0]);
   int memory = lua_gettop(L);
   *list = (rmq_lua_queues){.version = choice->publish->version, .n = n};
+  /* Making it takes long enough to find out how long a tick is. */
+  uint64_t ticks = rmq_ticks(), ns = uv_hrtime();
   push_queues(L, list, choice);
+  double ticks_a_ns = (double)(rmq_ticks() - ticks) / (double)(uv_hrtime() - ns + 1);
+  list->limit = (uint64_t)((double)limit_of(list) * ticks_a_ns);
   lua_setfenv(L, memory);
   rmq_lua_push_queue_metatable(L);
   list->metatable = lua_topointer(L, -1);
@@ -84,21 +98,12 @@ bool rmq_lua_queues_unharmed(lua_State *L, int index, const rmq_lua_queues *list
 }
 
 void rmq_lua_queues_begin(rmq_lua_queues *list) {
-  if (list->n > RMQ_QUEUES_FEW) list->began = uv_hrtime();
-}
-
-/* How long a selector may take, in nanoseconds, before it counts as one that went through the list: what a
- * look at all of a short one takes, or what a compiled loop over a long one takes. */
-static uint64_t limit_of(const rmq_lua_queues *list) {
-  enum { LOOK_NS = 4, LOOP_NS = 1, QUICK_NS = 1000 };
-  uint64_t look = list->n * LOOK_NS, loop = list->n * LOOP_NS;
-  if (look <= QUICK_NS) return look;
-  return loop > QUICK_NS ? loop : QUICK_NS;
+  if (list->n > RMQ_QUEUES_FEW) list->began = rmq_ticks();
 }
 
 void rmq_lua_queues_end(rmq_lua_queues *list) {
   if (list->n <= RMQ_QUEUES_FEW) return;
-  if (uv_hrtime() - list->began >= limit_of(list)) list->suspect = true;
+  if (rmq_ticks() - list->began >= list->limit) list->suspect = true;
 }
 
 /* --- Finding --- */

@@ -31,7 +31,8 @@ typedef struct rmq_lua_queues {
   uint64_t version;      /* of the route that it was made from: places are those of its publish */
   const void *metatable; /* the queues' */
   size_t n;
-  uint64_t began; /* when it was handed out, a long one */
+  uint64_t began; /* when it was handed out, a long one, in the processor's ticks */
+  uint64_t limit; /* so many ticks are enough to go through it */
   bool suspect;   /* the next look is to be at all of it */
   void *at[];     /* each queue's memory */
 } rmq_lua_queues;
