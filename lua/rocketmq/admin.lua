@@ -22,6 +22,7 @@ local Admin = {}
 ---@field write_queues? integer when they differ
 ---@field perm? integer 2 write, 4 read, 6 both (default)
 ---@field order? boolean
+---@field sys_flag? integer 1 a topic of a unit, 2 one that groups of units read, 3 both; default 0
 ---@field attributes? table<string, string> of RocketMQ 5, for example `["message.type"] = "FIFO"`
 ---@field cluster? string on all brokers of this cluster
 ---@field brokers? string[] on these brokers

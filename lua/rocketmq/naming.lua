@@ -47,6 +47,13 @@ function naming.unknown(what, name, known)
     or "; known are " .. table.concat(known, ", "))
 end
 
+---Lets a table say what is meant when a field is read that it does not have.
+---@param class table its metatable is this function's from here on
+---@param hint fun(name: any): string the sentence
+function naming.guard_names(class, hint)
+  setmetatable(class, { __index = function(_, name) error(hint(name), 2) end })
+end
+
 ---Lets every method of a class say how it is called when it is called without its object.
 ---@param what string what scripts call the object: "mock"
 ---@param class table

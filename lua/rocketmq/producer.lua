@@ -592,6 +592,10 @@ require("rocketmq.naming").guard_methods("producer", Producer, { "add_hook", "fl
 
 for name, method in pairs(require "rocketmq.admin") do Producer[name] = method end
 
+require("rocketmq.naming").guard_names(Producer, function(name)
+  return require "rocketmq.from_java"(Producer, name)
+end)
+
 ---@return string
 function Producer:__tostring()
   return ("producer '%s' (client id %s, name servers %s)"):format(self.group, self.client_id,

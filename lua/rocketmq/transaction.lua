@@ -113,7 +113,7 @@ end
 ---@return rocketmq.Result? result
 ---@return rocketmq.Error? err
 function methods:send_in_transaction(message, execute, arg, options)
-  if type(self) ~= "table" or not self.half then
+  if type(self) ~= "table" or not rawget(self, "half") then
     error("call producer:send_in_transaction(...) with a colon, on a transaction producer", 2)
   end
   if type(message) ~= "table" then

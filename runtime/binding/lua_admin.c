@@ -199,9 +199,9 @@ static int ask_offset(lua_State *L) {
 
 /* ---- Topics ---- */
 
-static const char *const topic_fields[] = {"topic", "queues",  "read_queues", "write_queues",
-                                           "perm",  "order",   "cluster",     "brokers",
-                                           "wait",  "timeout", "attributes",  NULL};
+static const char *const topic_fields[] = {
+    "topic",   "queues",  "read_queues", "write_queues", "perm",       "order", "sys_flag",
+    "cluster", "brokers", "wait",        "timeout",      "attributes", NULL};
 static const rmq_names topic_names = {"field", "the new topic", topic_fields};
 
 /* Lists out of the description, whose texts stay anchored there. */
@@ -285,6 +285,7 @@ static void read_plain_fields(lua_State *L, const rmq_lua_producer *p, rmq_new_t
                                              RMQ_ROUTE_QUEUES_MAX, queues, why);
   topic->perm = (int32_t)whole_field(L, 2, "perm", "perm", 0, 7, 6, why);
   topic->order = boolean_field(L, 2, "order", "order", false);
+  topic->sys_flag = (int32_t)whole_field(L, 2, "sys_flag", "sys_flag", 0, 3, 0, why);
   topic->wait = boolean_field(L, 2, "wait", "wait", true);
   topic->cluster = text_field(L, 2, "cluster", "cluster");
   if (topic->cluster.ptr && topic->cluster.len == 0) {

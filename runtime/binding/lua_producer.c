@@ -348,7 +348,11 @@ static int wait_for_end(lua_State *L, const char *what,
   if (!rmq_task_may_wait(L)) return rmq_task_refuse_wait(L, what);
   if (p->forked) return refuse_forked(L, p);
   int64_t timeout_ms = rmq_producer_settings(p->producer)->flush_timeout;
-  if (rmq_arguments_time(L, &p->arguments, 2, "timeout", &timeout_ms) < 0) {
+  bool at_once =
+      lua_type(L, 2) == LUA_TNUMBER && lua_tonumber(L, 2) == 0; /* as flush_timeout may be */
+  if (at_once) {
+    timeout_ms = 0;
+  } else if (rmq_arguments_time(L, &p->arguments, 2, "timeout", &timeout_ms) < 0) {
     return rmq_lua_producer_fail(L, p, &p->arguments.refusal, (rmq_slice){NULL, 0});
   }
   rmq_pending *pending = rmq_pending_take(&p->pendings, rmq_task_running(L));

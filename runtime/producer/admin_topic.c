@@ -20,7 +20,7 @@ enum { PLACE_MAX = 255 }; /* the longest name of a broker or a cluster */
 typedef struct creation {
   rmq_admin admin;
   char *topic;
-  int32_t read_queues, write_queues, perm;
+  int32_t read_queues, write_queues, perm, sys_flag;
   bool order, wait;
   rmq_buf attributes; /* as RocketMQ spells them: +name=value,+name=value */
   char **keys;        /* topics whose routes name the brokers */
@@ -142,7 +142,7 @@ static void answered(void *arg, const rmq_call_end *end) {
 
 static void ask_brokers(creation *c) {
   rmq_producer *producer = c->admin.producer;
-  char reads[RMQ_NUMBER_MAX], writes[RMQ_NUMBER_MAX], perm[RMQ_NUMBER_MAX];
+  char reads[RMQ_NUMBER_MAX], writes[RMQ_NUMBER_MAX], perm[RMQ_NUMBER_MAX], flag[RMQ_NUMBER_MAX];
   const rmq_field ext[] = {
       {rmq_slice_text("topic"), rmq_slice_text(c->topic)},
       {rmq_slice_text("defaultTopic"), producer->create_topic_key},
@@ -150,7 +150,7 @@ static void ask_brokers(creation *c) {
       {rmq_slice_text("writeQueueNums"), {writes, rmq_number_write(writes, c->write_queues)}},
       {rmq_slice_text("perm"), {perm, rmq_number_write(perm, c->perm)}},
       {rmq_slice_text("topicFilterType"), rmq_slice_text("SINGLE_TAG")},
-      {rmq_slice_text("topicSysFlag"), rmq_slice_text("0")},
+      {rmq_slice_text("topicSysFlag"), {flag, rmq_number_write(flag, c->sys_flag)}},
       {rmq_slice_text("order"), rmq_slice_text(c->order ? "true" : "false")},
       {rmq_slice_text("attributes"), rmq_buf_slice(&c->attributes)}};
   size_t n_ext = sizeof ext / sizeof ext[0];
@@ -326,6 +326,7 @@ int rmq_producer_create_topic(rmq_producer *producer, const rmq_new_topic *topic
   c->write_queues = topic->write_queues;
   c->perm = topic->perm;
   c->order = topic->order;
+  c->sys_flag = topic->sys_flag;
   c->wait = topic->wait;
   c->look_ms = LOOK_FIRST_MS;
   c->done = done;

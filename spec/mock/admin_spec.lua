@@ -36,8 +36,9 @@ describe("a broker of the mock", function()
     local route = mock:name_server():route "New"
     assert.same({ 3, 2, 4 }, { route.queues[1].read_queue_nums, route.queues[1].write_queue_nums,
       route.queues[1].perm })
-    assert.equal(0, create({ perm = "6" }).code)
-    assert.equal(6, mock:name_server():route("New").queues[1].perm)
+    assert.equal(0, create({ perm = "6", topicSysFlag = "2" }).code)
+    assert.same({ 6, 2 }, { mock:name_server():route("New").queues[1].perm,
+      mock:name_server():route("New").queues[1].topic_sys_flag })
   end)
 
   it("refuses topics as real ones do", function()

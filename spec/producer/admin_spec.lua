@@ -54,10 +54,10 @@ describe("a producer", function()
 
     it("with what the broker is told of them", function()
       assert.is_true(producer:create_topic { topic = "New", read_queues = 5, write_queues = 2,
-        perm = 4, order = true, attributes = { ["message.type"] = "FIFO" } })
+        perm = 4, order = true, sys_flag = 3, attributes = { ["message.type"] = "FIFO" } })
       local ext = mock:requests({ code = "UPDATE_AND_CREATE_TOPIC" })[1].ext
       assert.same({ topic = "New", defaultTopic = "TBW102", readQueueNums = "5",
-        writeQueueNums = "2", perm = "4", topicFilterType = "SINGLE_TAG", topicSysFlag = "0",
+        writeQueueNums = "2", perm = "4", topicFilterType = "SINGLE_TAG", topicSysFlag = "3",
         order = "true", attributes = "+message.type=FIFO" }, ext)
       local _, err = producer:queues "New"
       assert.matches("no writable queue %(2 read%-only", err.message)

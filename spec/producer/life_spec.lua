@@ -51,6 +51,34 @@ describe("a producer", function()
     assert.equal(0, stats.waiting)
   end)
 
+  it("says what is meant by a name that it does not have", function()
+    local transactions = rocketmq.transaction_producer { group = "t", namesrv = c.mock.namesrv,
+      check = function() return "commit" end }
+    for _, one in ipairs { producer, transactions } do
+      for name, hint in pairs {
+        sendOneway = "did you mean 'send_oneway'%?",
+        sendMessageInTransaction = "did you mean 'send_in_transaction'%?",
+        fetchPublishMessageQueues = "did you mean 'queues'%?",
+        recallMessage = "did you mean 'recall'%?",
+        earliestMsgStoreTime = "did you mean 'earliest_time'%?",
+        registerSendMessageHook = "did you mean 'add_hook'%?",
+        close = "did you mean 'shutdown'%?",
+        create_topics = "did you mean 'create_topic'%?",
+        start = "a producer has started when it is made",
+        setSendMsgTimeout = "settings are given to what makes the producer",
+        getProducerGroup = "producer:settings%(%) shows them",
+        addRetryResponseCode = "settings are given to what makes the producer",
+        xyzzy = "known are .*send_batch",
+      } do
+        local ok, why = pcall(function() return one[name](one) end)
+        assert.is_false(ok)
+        assert.matches("^spec/producer/life_spec.lua:%d+: producer: unknown name '" .. name .. "'.*"
+          .. hint, why)
+      end
+    end
+    transactions:shutdown()
+  end)
+
   it("is a producer only for its own methods", function()
     local Producer = getmetatable(producer).__index
     assert.error_matches(function() producer.send(message) end, "producer:send.* with a colon")
@@ -148,6 +176,19 @@ describe("a producer", function()
       assert.is_nil(result)
       assert.equal("state", why.kind)
       assert.is_true(why.maybe_stored)
+    end)
+
+    it("waits for nothing when it is given no time", function()
+      c.mock:rule { code = SEND, silent = true }
+      local task = rocketmq.spawn(function() return producer:send(message) end)
+      assert(c.mock:wait(function(mock) return #mock:requests { code = SEND } == 1 end))
+      local ok, err = producer:flush(0)
+      assert.is_nil(ok)
+      assert.matches("^1 send had no answer", err.message)
+      ok, err = producer:shutdown(0)
+      assert.is_nil(ok)
+      assert.matches("^1 send had no answer", err.message)
+      assert.equal("state", select(2, task:wait()).kind)
     end)
 
     it("leaves another producer alone", function()

@@ -63,14 +63,14 @@ describe("plugins", function()
       { "hook", "error('boom', 0)", 1, "p/p%.lua: boom\nstack traceback:" },
       { "selector", "", 1,
         "p%.lua:1: the file must return a function or a table, not nothing" },
-      { "hook", "return 'x'", 1,
-        "p%.lua:1: the file must return a function or a table, not a string" },
+      { "hook", "return 'x'", 1, "p%.lua:1: the file must return a table, not a string" },
+      { "plugins", "return 'x'", 1, "p%.lua:1: the file must return a table, not a string" },
       { "hook", SELECTOR, 1, "p%.lua:1: the hook must be a table of .*, not a function" },
       -- The line is that of the last return, where that ends.
       { "hook", "local x = 1\nif x == 2 then return print end\nreturn x\n\n", 1,
         "p%.lua:3: the file must return" },
       { "hook", "local function f()\n  return 1\nend\nf()\n", 1,
-        "p%.lua:%d+: the file must return a function or a table, not nothing" },
+        "p%.lua:%d+: the file must return a table, not nothing" },
       { "hook", "local hook = {}\n\nhook.before = 1\n\nreturn hook\n", 1,
         "p%.lua:5: the hook: before must be a function, not number" },
       { "selector", "return {\n  select = function() end,\n  selct = 1,\n}\n", 1,
@@ -82,7 +82,12 @@ describe("plugins", function()
         "p%.lua:1: the hook: before must be a function, not number" },
       { "hook", "return { before = print, strict = 1 }", 1,
         "p%.lua:1: the hook: strict must be a boolean" },
-      { "selector", HOOK, 1, "p%.lua:1: the table of the selector: unknown name '[a-z]+'" },
+      { "selector", HOOK, 1,
+        "p%.lua:1: the table has '[a-z]+', so it is a hook: load it with %-%-hook" },
+      { "hook", "return { select = print, name = 'x' }", 1,
+        "p%.lua:1: the table has 'select', so it is a selector: load it with %-%-selector" },
+      { "selector", "return { befor = print }", 1,
+        "p%.lua:1: the table of the selector: unknown name 'befor'" },
       { "selector", "return {}", 1,
         "p%.lua:1: the table of the selector must have the function select" },
       { "selector", "return { select = {} }", 1,
@@ -99,7 +104,8 @@ describe("plugins", function()
         "p%.lua:1: the hook has no function" },
       { "plugins", "return setmetatable({}, { __index = function() return 5 end })", 1,
         "p%.lua:1: the hook has no function" },
-      { "selector", "coroutine.yield()", 1, "attempt to yield across C%-call boundary" },
+      { "selector", "coroutine.yield()", 1,
+        "p%.lua:1: attempt to yield across C%-call boundary: the file of a plugin has to" },
       { "selector", "require('rocketmq').sleep(1)", 1, "p%.lua:1: sleep cannot wait here" },
       { "selector", "local function f() return f() + 1 end f()", 1, "stack overflow" },
       { "selector", "require('rocketmq').load_hook 'p/p.lua' error 'unreached'", 1, "unreached" },
@@ -136,7 +142,7 @@ describe("plugins", function()
     ended = child.run { "--selector", "a.lua", "--hook", "a.lua", "--check", cwd = where }
     assert.matches("a%.lua:1: .*not a function", ended.stderr)
     ended = child.run { "--hook", "h.lua", "--selector", "h.lua", "--check", cwd = where }
-    assert.matches("the table of the selector: unknown name", ended.stderr)
+    assert.matches("the table has '%a+', so it is a hook", ended.stderr)
     local ready_made = folder { ["hash.lua"] = SELECTOR,
       ["s.lua"] = "return { name = 'weighted', select = function() return 1 end }" }
     for file, name in pairs { ["hash.lua"] = "hash", ["s.lua"] = "weighted" } do
@@ -159,6 +165,17 @@ describe("--check", function()
     assert.same({ 0, "", "hook      h                 h.lua: after, before\n"
       .. "selector  a                 a.lua\nscript    s.lua\n" },
       { ended.code, ended.stderr, ended.stdout })
+  end)
+
+  it("ends as the start would have, when plugins make producers for --mock", function()
+    local where = folder { ["h.lua"] = "require('rocketmq').producer { group = 'g' } " .. HOOK,
+      ["s.lua"] = "" }
+    assert.same({ 0, "hook      h                 h.lua: after, before\nscript    s.lua\n", "" },
+      (function(ended) return { ended.code, ended.stdout, ended.stderr } end)(
+        child.run { "--mock", "--check", "--hook", "h.lua", "s.lua", cwd = where }))
+    local ended = child.run { "--mock=brokrs=2", "--check", "s.lua", cwd = where }
+    assert.equal(2, ended.code)
+    assert.matches("%-%-mock: .*unknown name 'brokrs'", ended.stderr)
   end)
 
   it("looks at every message that a plugin's file sends while it is loaded", function()

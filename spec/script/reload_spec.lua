@@ -83,7 +83,7 @@ describe("SIGHUP", function()
     for _, wrong in ipairs {
       { "return {", "h.lua:1:" }, { "\nreturn nosuch", "h.lua:2: there is no global variable" },
       { "while true do end", "h.lua:1: the plugin h.lua has not returned for 1000 ms" },
-      { "return 1", "h.lua:1: the file must return a function or a table, not a number" },
+      { "return 1", "h.lua:1: the file must return a table, not a number" },
       { "require('rocketmq').sleep(1)", "h.lua:1: sleep cannot wait here" },
     } do
       write(one.cwd .. "/p.lua", selector(5))

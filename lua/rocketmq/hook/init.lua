@@ -93,6 +93,11 @@ for _, name in ipairs(SHIPPED) do is_shipped[name] = true end
 local known = {}
 for _, name in ipairs(FIELDS) do known[name] = true end
 
+--- Whether a hook may have a function of this name.
+---@param name any
+---@return boolean
+function M.has_function(name) return known[name] ~= nil and name ~= "name" and name ~= "strict" end
+
 local function wanted_type(name)
   if name == "name" then return "string" end
   return name == "strict" and "boolean" or "function"

@@ -45,6 +45,7 @@ local function create_topic(broker, command)
       name)
   end
   broker:set_topic(name, { read_queues = read, write_queues = write, perm = permits })
+  broker.group.topics[name].sys_flag = count(command, "topicSysFlag")
   return answer.ok()
 end
 

@@ -62,7 +62,8 @@ local function present_route(world, topic, connection)
     local config, addrs = group.topics[topic], addresses(group, connection)
     if config and addrs then
       queues[#queues + 1] = { broker_name = group.name, read_queue_nums = config.read,
-        write_queue_nums = config.write, perm = permitted(config, group), topic_sys_flag = 0 }
+        write_queue_nums = config.write, perm = permitted(config, group),
+        topic_sys_flag = config.sys_flag or 0 }
       brokers[#brokers + 1] = { cluster = group.cluster, broker_name = group.name, addrs = addrs }
     end
   end

@@ -38,7 +38,27 @@ local function place_of(chunk, path)
   return line and line > 0 and ("%s:%d"):format(path, line) or path -- bytecode has no lines
 end
 
+-- A file that is loaded as what it is not: it has a hook's function, a selector's, or both.
+local function refuse_kind(place, hooks, selects)
+  if hooks and selects then
+    refuse(("%s: the table has 'select' and '%s'; a selector and a hook are two files"):format(place,
+      hooks))
+  end
+  local is = hooks and "hook" or "selector"
+  refuse(("%s: the table has '%s', so it is a %s: load it with --%s, in a script with "
+    .. "rocketmq.load_%s"):format(place, hooks or "select", is, is, is))
+end
+
+-- The name of a function that only hooks have.
+local function hook_function(value)
+  for name in pairs(value) do
+    if require("rocketmq.hook").has_function(name) then return name end
+  end
+end
+
 local function check_selector(place, value)
+  local hooks = hook_function(value)
+  if hooks then refuse_kind(place, hooks, value.select ~= nil) end
   for name, part in pairs(value) do
     if name ~= "name" and name ~= "select" then
       refuse(require("rocketmq.naming").unknown(place .. ": the table of the selector", name,
@@ -58,6 +78,9 @@ end
 
 local function check(is, place, value)
   if is == "selector" then return check_selector(place, value) end
+  if type(value) == "table" and value.select ~= nil then
+    refuse_kind(place, hook_function(value), true)
+  end
   local why = require("rocketmq.hook").check(value, place .. ": the hook")
   if why then refuse(why) end
 end
@@ -79,6 +102,13 @@ local function guess(place, value)
   return value.select ~= nil and "selector" or "hook"
 end
 
+-- An error that came out of a file, with the file in front.
+local function told(path, text)
+  if text:find(path, 1, true) ~= 1 then text = path .. ": " .. text end
+  return (text:gsub("^[^\n]*attempt to yield across C%-call boundary",
+    "%0: the file of a plugin has to answer at once, it cannot yield or wait"))
+end
+
 --- Reads a file; raises what is wrong with it.
 ---@param is "selector"|"hook"|"plugins" what it is said to be
 ---@param path string
@@ -89,10 +119,11 @@ local function read(is, path)
   local unfit = globals.check(chunk, path)
   if unfit then refuse(unfit) end
   local ok, value = native.run(chunk)
-  if not ok then refuse(value:find(path, 1, true) == 1 and value or path .. ": " .. value) end
+  if not ok then refuse(told(path, value)) end
   local place = place_of(chunk, path)
   if type(value) ~= "table" and type(value) ~= "function" then
-    refuse(("%s: the file must return a function or a table, not %s"):format(place,
+    refuse(("%s: the file must return %s, not %s"):format(place,
+      is == "selector" and "a function or a table" or "a table",
       value == nil and "nothing" or "a " .. type(value)))
   end
   value = as_table(is, value)
