@@ -141,21 +141,28 @@ static const char *hint_for_code(int32_t code) {
   }
 }
 
-/* The whole batch, or a message of it, is longer than the broker stores: what brokers before 5.0 say
- * with code 1. */
-bool rmq_remark_says_too_long(rmq_slice remark) {
-  static const char words[] = "size exceeded";
-  for (size_t at = 0; at + sizeof words - 1 <= remark.len; at++) {
-    if (memcmp(remark.ptr + at, words, sizeof words - 1) == 0) return true;
+static bool has_words(rmq_slice remark, const char *words) {
+  size_t len = strlen(words);
+  for (size_t at = 0; at + len <= remark.len; at++) {
+    if (memcmp(remark.ptr + at, words, len) == 0) return true;
   }
   return false;
 }
 
+/* The whole batch, or a message of it, is longer than the broker stores: what brokers before 5.0 say
+ * with code 1. */
+bool rmq_remark_says_too_long(rmq_slice remark) { return has_words(remark, "size exceeded"); }
+
+/* Brokers before 5.0 say much with code 1 that has a code of its own since. */
+static int32_t meant_by(int32_t code, rmq_slice remark) {
+  if (code != RMQ_SYSTEM_ERROR) return code;
+  if (rmq_remark_says_too_long(remark)) return RMQ_MESSAGE_ILLEGAL;
+  return has_words(remark, "request queueId[") ? RMQ_INVALID_PARAMETER : code;
+}
+
 static const char *hint_for_refusal(const rmq_failure *failure) {
   const rmq_try *last = &failure->tries[failure->n_tries - 1];
-  bool too_long =
-      failure->code == RMQ_SYSTEM_ERROR && rmq_remark_says_too_long(rmq_slice_text(last->message));
-  return hint_for_code(too_long ? RMQ_MESSAGE_ILLEGAL : failure->code);
+  return hint_for_code(meant_by(failure->code, rmq_slice_text(last->message)));
 }
 
 static const char *hint_for(const rmq_failure *failure) {

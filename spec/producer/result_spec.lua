@@ -166,6 +166,23 @@ describe("an error", function()
     assert.is_true(err.elapsed_ms >= 0)
   end)
 
+  it("says what to do, also when an old broker gives all codes in one", function()
+    for _, case in ipairs {
+      { 29, "request queueId[99] is illegal, TopicConfig", "producer:queues(topic)" },
+      { 1, "request queueId[99] is illegal, TopicConfig", "producer:queues(topic)" },
+      { 1, "java.lang.RuntimeException: message body size exceeded", "maxMessageSize" },
+      { 1, "the queue is illegal", "in the broker's log" },
+    } do
+      local rule = c.mock:rule { code = "SEND_MESSAGE_V2",
+        answer = { code = case[1], remark = case[2] } }
+      local _, err = c.producer:send({ topic = "Orders", body = "x" }, { retries = 0 })
+      rule:remove()
+      assert.equal(case[1], err.code)
+      assert.matches(case[2], err.message, 1, true)
+      assert.matches(case[3], err.message, 1, true)
+    end
+  end)
+
   it("reads well, alone and in a longer text", function()
     local err = fail { code = "SYSTEM_ERROR", remark = "out of paper" }
     assert.truthy(tostring(err):find('^broker error 1: .*"Orders".*out of paper'), tostring(err))

@@ -41,8 +41,8 @@ end
 -- A file that is loaded as what it is not: it has a hook's function, a selector's, or both.
 local function refuse_kind(place, hooks, selects)
   if hooks and selects then
-    refuse(("%s: the table has 'select' and '%s'; a selector and a hook are two files"):format(place,
-      hooks))
+    refuse(("%s: the table has 'select' and '%s'; a selector and a hook are two files"):format(
+      place, hooks))
   end
   local is = hooks and "hook" or "selector"
   refuse(("%s: the table has '%s', so it is a %s: load it with --%s, in a script with "
