@@ -10,3 +10,5 @@ files["examples/testing/*_spec.lua"] = { std = "+busted", globals = { "assert" }
 files["lua/meta"] = { ignore = { "211", "212", "241" } }
 -- This module exists to replace functions of the coroutine library.
 files["lua/rocketmq/runtime/coroutine.lua"] = { globals = { "coroutine" } }
+-- This one, `next` and `pairs`.
+files["lua/rocketmq/runtime/traversal.lua"] = { globals = { "next", "pairs" } }

@@ -62,6 +62,7 @@ static int open_state(lua_State *L) {
   preparation *work = lua_touserdata(L, 1);
   rmq_vm *vm = work->vm;
   luaL_openlibs(L);
+  rmq_loader_run(L, "rocketmq.runtime.traversal", 0); /* before any loop over a table */
   lua_getglobal(L, "coroutine");
   lua_getfield(L, -1, "resume");
   vm->native_resume = luaL_ref(L, LUA_REGISTRYINDEX);
