@@ -442,7 +442,7 @@ end
 
 --- Waits until all that was sent before has its broker's answer, and open transactions have ended. Replies
 --- to requests are not waited for.
----@param timeout? number milliseconds; default: the producer's `flush_timeout`
+---@param timeout? number milliseconds; default: the producer's `flush_timeout`; 0 waits for nothing
 ---@return true? ok
 ---@return rocketmq.Error? err how many have none when the time is over; they go on
 function Producer:flush(timeout)
@@ -454,7 +454,7 @@ end
 --- Ends the producer: takes nothing new, gives what is under way its time, requests that wait for their
 --- reply among it, then takes leave of the brokers, for which it waits a second at most. Doing it
 --- again does no harm.
----@param timeout? number milliseconds; default: the producer's `flush_timeout`
+---@param timeout? number milliseconds; default: the producer's `flush_timeout`; 0 waits for nothing
 ---@return true? ok
 ---@return rocketmq.Error? err how many sends failed because of it; each got its own error. A request
 --- whose message a broker has, and whose reply has not come, ends with an error and is not counted.
@@ -593,7 +593,7 @@ require("rocketmq.naming").guard_methods("producer", Producer, { "add_hook", "fl
 for name, method in pairs(require "rocketmq.admin") do Producer[name] = method end
 
 require("rocketmq.naming").guard_names(Producer, function(name)
-  return require "rocketmq.from_java"(Producer, name)
+  return require("rocketmq.from_java").method(Producer, name)
 end)
 
 ---@return string
@@ -627,7 +627,10 @@ function M.make(settings, name, level)
   end
   local selector = settings.selector
   local handle, why = native.new(without_function(settings))
-  if not handle then error(name .. ": " .. why, level) end
+  if not handle then
+    why = why:find "^unknown setting" and require("rocketmq.from_java").setting(settings) or why
+    error(name .. ": " .. why, level)
+  end
   local ok, wrong = native.set_selector(handle, selector)
   if not ok then error(name .. ": " .. wrong, level) end
   -- Where speed does not matter every message is looked at for typing errors.

@@ -57,6 +57,19 @@ describe("a producer's settings", function()
     raises(with { retrys = 3 }, "unknown setting 'retrys': did you mean 'retries'%?")
     raises(with { send_timeout_msg = 3 }, "unknown setting 'send_timeout_msg'")
     raises(with { zzzzzzzzzzzz = 3 }, "unknown setting 'zzzzzzzzzzzz'")
+    raises(with { zzzzzzzzzzzz = 3, retries = 1 }, "unknown setting 'zzzzzzzzzzzz'")
+  end)
+
+  it("that only Java has raise with what there is in their place", function()
+    for name, hint in pairs {
+      namespace = "write names of topics and groups with it", useTLS = "there is no TLS yet",
+      topics = "producer:queues%(topic%)", rpcHook = "producer:add_hook",
+      callbackExecutor = "callbacks and checks run as tasks", vipChannelEnabled = "Leave it out",
+      transactionListener = "rocketmq.transaction_producer takes it as check",
+      enableBackpressureForAsyncMode = "max_inflight",
+    } do
+      raises(with { [name] = true }, "unknown setting '" .. name .. "': .*" .. hint)
+    end
     raises({ "g" }, "names of settings must be strings, not number")
   end)
 
