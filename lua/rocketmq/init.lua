@@ -2,6 +2,11 @@
 ---
 ---@class rocketmq
 ---@field version string this runtime's version
+---@field producer fun(settings: table<string, any>): rocketmq.Producer
+---@field spawn fun(fn: (fun(...): any), ...): rocketmq.Task
+---@field gather fun(functions: (fun(): any)[]): any[]?, any, table<integer, any>?
+---@field sleep fun(ms: number)
+---@field on_error fun(fn: (fun(err: any, traceback: string))?)
 ---@field mock fun(given?: table): rocketmq.Mock a cluster in this process, for trying scripts
 ---@field hook rocketmq.hook hooks that are ready to use
 ---@field transaction_producer fun(settings: table): rocketmq.TransactionProducer
@@ -14,16 +19,17 @@
 ---@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
 local rocketmq = {}
 
+local naming = require "rocketmq.naming"
 local native = require "rocketmq.native.producer"
 local producer = require "rocketmq.producer"
 local task = require "rocketmq.task"
 
 rocketmq.version = native.version
-rocketmq.producer = producer.new
 rocketmq.spawn = task.spawn
-rocketmq.gather = task.gather
-rocketmq.sleep = task.sleep
-rocketmq.on_error = task.on_error
+for name, fn in pairs { producer = producer.new, gather = task.gather, sleep = task.sleep,
+  on_error = task.on_error } do
+  rocketmq[name] = naming.limit_arguments("rocketmq." .. name, fn)
+end
 
 -- What a script seldom needs is loaded when it is asked for: start-up stays short. The module that
 -- has it, and its name there; without one the module itself is it.
@@ -45,6 +51,9 @@ return setmetatable(rocketmq, {
     if not place then return nil end
     local value = require(place[1])
     if place[2] then value = value[place[2]] end
+    if type(value) == "function" then
+      value = naming.limit_arguments("rocketmq." .. name, value)
+    end
     rawset(self, name, value)
     return value
   end,

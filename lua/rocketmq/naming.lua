@@ -1,4 +1,5 @@
---- What is said of names that nobody knows, and of methods that are called without their object.
+--- What is said of names that nobody knows, of methods that are called without their object, and of
+--- arguments that nobody takes.
 local naming = {}
 
 -- The number of letters to insert, delete, replace or swap to make one name from the other.
@@ -54,7 +55,47 @@ function naming.guard_names(class, hint)
   setmetatable(class, { __index = function(_, name) error(hint(name), 2) end })
 end
 
----Lets every method of a class say how it is called when it is called without its object.
+-- The names of a function's parameters, without `self`, and whether it has that.
+local function parameters_of(fn)
+  local names, has_self = {}, debug.getlocal(fn, 1) == "self"
+  for index = has_self and 2 or 1, debug.getinfo(fn, "u").nparams do
+    names[#names + 1] = debug.getlocal(fn, index)
+  end
+  return names, has_self
+end
+
+---The text for an argument that a function does not take.
+---@param called string how scripts call the function: "producer:send"
+---@param takes string[] the names of those that it takes
+---@param surplus any
+---@return string
+function naming.surplus(called, takes, surplus)
+  return ("%s takes %s: argument %d, a %s, is one too many"):format(called,
+    #takes == 0 and "no arguments" or "(" .. table.concat(takes, ", ") .. ")", #takes + 1,
+    type(surplus))
+end
+
+---Lets a function raise, where it is called, for an argument that it would not look at: mostly one that
+---belongs to another function, or into a table. One that is nil is none.
+---@generic F: function
+---@param called string as for `surplus`
+---@param fn F
+---@return F
+function naming.limit_arguments(called, fn)
+  if debug.getinfo(fn, "u").isvararg then return fn end
+  local takes, has_self = parameters_of(fn)
+  local first_surplus = #takes + (has_self and 2 or 1)
+  return function(...)
+    if select("#", ...) >= first_surplus then
+      local surplus = select(first_surplus, ...)
+      if surplus ~= nil then error(naming.surplus(called, takes, surplus), 2) end
+    end
+    return fn(...) -- a tail call: the function's own errors name the caller's line
+  end
+end
+
+---Lets every method of a class say how it is called when it is called without its object, or with
+---an argument too many.
 ---@param what string what scripts call the object: "mock"
 ---@param class table
 ---@param names string[]? of the methods; default: all
@@ -63,6 +104,7 @@ function naming.guard_methods(what, class, names)
   for _, name in ipairs(names or {}) do is_meant[name] = true end
   for name, method in pairs(class) do
     if type(method) == "function" and (not names or is_meant[name]) then
+      method = naming.limit_arguments(what .. ":" .. name, method)
       class[name] = function(self, ...)
         if getmetatable(self) ~= class then
           error(("%s.%s: call it with a colon, as in %s:%s(...)"):format(what, name, what, name), 2)

@@ -4,6 +4,7 @@
 --- times faster than reading a table from C. Everything else about a send is decided there.
 
 local errors = require "rocketmq.error"
+local naming = require "rocketmq.naming"
 local native = require "rocketmq.native.producer"
 local plugins = require("rocketmq.native.plugins").state
 
@@ -106,6 +107,12 @@ local function refuse_message(self, message, method)
   error("the message must be a table, not " .. type(message), 3)
 end
 
+-- Raises at the caller of a method that sends. An argument that nobody looks at is mostly a callback.
+local function refuse_surplus(method, takes, surplus)
+  error(naming.surplus("producer:" .. method, takes, surplus)
+    .. (type(surplus) == "function" and "; send_async calls back, send waits" or ""), 3)
+end
+
 -- Whether a message has one of the fields that few have. C reads those from the table, so that all
 -- other messages need not hand them over.
 local function has_more(message)
@@ -150,9 +157,10 @@ local M = { check_options = check_options, hand_over = hand_over }
 ---@param options? rocketmq.SendOptions
 ---@return rocketmq.Result? result nil when it failed
 ---@return rocketmq.Error? err
-function Producer:send(message, options)
+function Producer:send(message, options, surplus)
   local send = type(message) == "table" and self.sender
   if not send then refuse_message(self, message) end
+  if surplus ~= nil then refuse_surplus("send", { "message", "options" }, surplus) end
   local tags, keys, properties = message.tags, message.keys, message.properties
   local flag, wait, more = message.flag, message.wait, has_more(message)
   if options ~= nil and type(options) ~= "table" then check_options(options) end
@@ -227,9 +235,12 @@ end
 ---@param callback? fun(result: rocketmq.Result?, err: rocketmq.Error?)
 ---@return true? ok
 ---@return rocketmq.Error? err why the message was not accepted
-function Producer:send_async(message, options, callback)
+function Producer:send_async(message, options, callback, surplus)
   local async = type(message) == "table" and self.async
   if not async then refuse_message(self, message, "send_async") end
+  if surplus ~= nil then
+    refuse_surplus("send_async", { "message", "options", "callback" }, surplus)
+  end
   options, callback = read_callback(options, callback, "send_async")
   return send_later(async, message, options, callback)
 end
@@ -242,9 +253,10 @@ end
 ---@param options? rocketmq.SendOptions
 ---@return true? ok
 ---@return rocketmq.Error? err why the message was not accepted
-function Producer:send_oneway(message, options)
+function Producer:send_oneway(message, options, surplus)
   local oneway = type(message) == "table" and self.oneway
   if not oneway then refuse_message(self, message, "send_oneway") end
+  if surplus ~= nil then refuse_surplus("send_oneway", { "message", "options" }, surplus) end
   return send_later(oneway, message, options)
 end
 
@@ -586,13 +598,20 @@ end
 ---@return table<string, string|number|boolean>
 function Producer:settings() return native.settings(self.handle) end
 
--- The other methods find out by themselves.
-require("rocketmq.naming").guard_methods("producer", Producer, { "add_hook", "flush", "remove_hook",
-  "set_namesrv", "settings", "shutdown", "stats" })
-
 for name, method in pairs(require "rocketmq.admin") do Producer[name] = method end
 
-require("rocketmq.naming").guard_names(Producer, function(name)
+-- The other methods find out by themselves.
+naming.guard_methods("producer", Producer, { "add_hook", "flush", "remove_hook", "set_namesrv",
+  "settings", "shutdown", "stats" })
+
+-- The ones that send one message count their arguments themselves, which takes no time.
+for _, name in ipairs { "create_topic", "earliest_time", "faults", "max_offset", "min_offset",
+  "query_message", "queues", "recall", "request", "request_async", "search_offset", "send_batch",
+  "send_batch_async", "send_batch_oneway", "view_message" } do
+  Producer[name] = naming.limit_arguments("producer:" .. name, Producer[name])
+end
+
+naming.guard_names(Producer, function(name)
   return require("rocketmq.from_java").method(Producer, name)
 end)
 

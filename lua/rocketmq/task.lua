@@ -1,4 +1,5 @@
 --- Tasks: functions that run side by side on the loop, each waiting without holding up the others.
+local naming = require "rocketmq.naming"
 local native = require "rocketmq.native.task"
 
 local select, type, unpack, xpcall = select, type, unpack, xpcall
@@ -168,6 +169,10 @@ function M.on_error(fn)
     if type(noted) ~= "table" then noted = { err = noted, traceback = native.traceback(noted) } end
     native.give_up(noted.err, noted.traceback)
   end)
+end
+
+for _, name in ipairs { "wait", "status" } do
+  Task[name] = naming.limit_arguments("task:" .. name, Task[name])
 end
 
 return M

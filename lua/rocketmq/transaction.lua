@@ -10,6 +10,7 @@
 --- In Java: TransactionMQProducer, whose TransactionListener is `execute` and `check` here.
 
 local errors = require "rocketmq.error"
+local naming = require "rocketmq.naming"
 local native = require "rocketmq.native.producer"
 local native_task = require "rocketmq.native.task"
 local producers = require "rocketmq.producer"
@@ -130,6 +131,9 @@ function methods:send_in_transaction(message, execute, arg, options)
   if not told then err = err or why end
   return result, err
 end
+
+methods.send_in_transaction = naming.limit_arguments("producer:send_in_transaction",
+  methods.send_in_transaction)
 
 -- Answers checks until there are no more.
 local function answer_checks(handle, check)

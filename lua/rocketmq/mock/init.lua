@@ -344,7 +344,7 @@ function Mock:close()
   for _, server in each_server(self) do server:close() end
 end
 
-unproxied.guard_mock(Mock)
 naming.guard_methods("mock", Mock)
+unproxied.guard_mock(Mock)
 
-return new
+return naming.limit_arguments("rocketmq.mock", new)

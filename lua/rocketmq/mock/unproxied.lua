@@ -77,7 +77,7 @@ function unproxied.guard_mock(class)
   for name, instead in pairs(mock_methods) do
     local method = class[name]
     class[name] = function(self, ...)
-      if self.is_proxy then refuse(name, instead) end
+      if getmetatable(self) == class and self.is_proxy then refuse(name, instead) end
       return method(self, ...)
     end
   end
