@@ -38,8 +38,8 @@ describe("an argument too many", function()
     refuses("producer:send_oneway takes (message, options): argument 3, a function, is one too "
       .. "many; send_async calls back, send waits", producer.send_oneway, producer, message, nil,
       callback)
-    refuses("producer:send_batch takes (messages, options): argument 3, a function, is one too many",
-      producer.send_batch, producer, { message }, nil, callback)
+    refuses("producer:send_batch takes (messages, options): argument 3, a function, is one too "
+      .. "many", producer.send_batch, producer, { message }, nil, callback)
     assert.equal(0, mock:count())
     assert.equal(0, producer:stats().sent)
   end)

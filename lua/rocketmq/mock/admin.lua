@@ -2,11 +2,11 @@
 local wire = require "rocketmq.wire"
 local answer = require "rocketmq.mock.answer"
 local perm = require "rocketmq.mock.perm"
+local versions = require "rocketmq.mock.versions"
 
 local request, response = wire.request, wire.response
 
 local MASTER = 0
-local INVALID_PARAMETER = 29
 local QUERY_NOT_FOUND = 22
 local QUERY_MAX = 32
 local TOPIC_PATTERN = "^[%%|%w_-]+$"
@@ -18,6 +18,15 @@ local system_topics = { TBW102 = true, BenchmarkTest = true, RMQ_SYS_TRACE_TOPIC
   SCHEDULE_TOPIC_XXXX = true, RMQ_SYS_TRANS_HALF_TOPIC = true, SELF_TEST_TOPIC = true,
   RMQ_SYS_TRANS_OP_HALF_TOPIC = true, TRANS_CHECK_MAX_TIME_TOPIC = true,
   OFFSET_MOVED_EVENT = true }
+-- From 5.0.0 on this is one, too.
+local CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
+
+local function is_old(broker) return broker.group.world.version < versions.V5_0_0 end
+
+local function is_system_topic(broker, name)
+  return system_topics[name] or name:match "^rmq_sys_" or name == broker.name
+    or name == CHECKPOINT_TOPIC and not is_old(broker)
+end
 
 local function count(command, name)
   local value = tonumber(command.ext[name])
@@ -32,17 +41,17 @@ local function create_topic(broker, command)
     return answer.refuse(response.SYSTEM_ERROR,
       "mock: topics are not changed on the slave %s", broker.server.name)
   end
+  local world = broker.group.world
   if not name:match(TOPIC_PATTERN) or #name > MAX_TOPIC then
-    return answer.refuse(INVALID_PARAMETER, "mock: '%s' is not a topic's name", name)
+    return answer.invalid(world, "mock: '%s' is not a topic's name", name)
   end
-  if system_topics[name] or name:match "^rmq_sys_" then
-    return answer.refuse(INVALID_PARAMETER, "mock: topic %s is one of the broker's own", name)
+  if is_system_topic(broker, name) then
+    return answer.invalid(world, "mock: topic %s is one of the broker's own", name)
   end
   local read, write = count(command, "readQueueNums"), count(command, "writeQueueNums")
   local permits = count(command, "perm")
   if not read or not write or not permits or permits > perm.READ + perm.WRITE + perm.INHERIT then
-    return answer.refuse(INVALID_PARAMETER, "mock: this request says not how topic %s shall be",
-      name)
+    return answer.invalid(world, "mock: this request says not how topic %s shall be", name)
   end
   broker:set_topic(name, { read_queues = read, write_queues = write, perm = permits })
   broker.group.topics[name].sys_flag = count(command, "topicSysFlag")
@@ -57,6 +66,9 @@ local function queue_of(broker, command)
     return nil, answer.refuse(response.SYSTEM_ERROR, "mock: this request names no queueId")
   end
   local topic = command.ext.topic
+  if not topic then
+    return nil, answer.refuse(response.SYSTEM_ERROR, "mock: this request names no topic")
+  end
   local next_offset = (broker.group.offsets[topic] or {})[queue_id] or 0
   local there = {}
   for _, message in ipairs(broker.group.world.journal:messages(topic, broker.name, queue_id)) do
@@ -83,6 +95,15 @@ local function min_offset(broker, command)
   return offset_answer(messages[1] and messages[1].queue_offset or next_offset)
 end
 
+-- What older brokers give of two messages, between which the time may be.
+local function nearest(before, after, time)
+  if not before then return after.queue_offset end
+  local is_after = time - before.store_timestamp > after.store_timestamp - time
+  return (is_after and after or before).queue_offset
+end
+
+-- The first message at this time or later, or where the next one will be. Older brokers give the nearest
+-- message, on whichever side it is.
 local function search_offset(broker, command)
   local messages, refusal, next_offset = queue_of(broker, command)
   if not messages then return refusal end
@@ -90,10 +111,15 @@ local function search_offset(broker, command)
   if not time then
     return answer.refuse(response.SYSTEM_ERROR, "mock: this request names no timestamp")
   end
+  local before
   for _, message in ipairs(messages) do
-    if message.store_timestamp >= time then return offset_answer(message.queue_offset) end
+    if message.store_timestamp >= time then
+      return offset_answer(is_old(broker) and nearest(before, message, time)
+        or message.queue_offset)
+    end
+    before = message
   end
-  return offset_answer(next_offset)
+  return offset_answer(is_old(broker) and before and before.queue_offset or next_offset)
 end
 
 local function earliest_time(broker, command)
@@ -147,6 +173,7 @@ end
 
 -- Real brokers have one index for keys and unique keys.
 local function has_key(message, key)
+  if not key then return false end
   if message.msg_id == key then return true end
   for _, candidate in ipairs(message.keys) do
     if candidate == key then return true end
@@ -158,7 +185,7 @@ local function query_message(broker, command)
   local ext = command.ext
   local first, last = tonumber(ext.beginTimestamp), tonumber(ext.endTimestamp)
   local max = ext._UNIQUE_KEY_QUERY == "true" and QUERY_MAX or tonumber(ext.maxNum)
-  if not ext.topic or not ext.key or not first or not last or not max then
+  if not ext.topic or not first or not last or not max then
     return answer.refuse(response.SYSTEM_ERROR, "mock: this query is not complete")
   end
   local found = {}

@@ -1,5 +1,6 @@
 --- The answers that handlers make.
 local wire = require "rocketmq.wire"
+local versions = require "rocketmq.mock.versions"
 
 local answer = {}
 
@@ -15,6 +16,17 @@ end
 ---@return rocketmq.mock.Answer
 function answer.refuse(code, text, ...)
   return { code = code, remark = text:format(...) }
+end
+
+local INVALID_PARAMETER = 29
+
+---Refuses what a request has for a topic or a queue: older brokers have no code of its own for that.
+---@param world table
+---@param text string for string.format, which gets the rest
+---@return rocketmq.mock.Answer
+function answer.invalid(world, text, ...)
+  return answer.refuse(world.version < versions.V5_0_0 and wire.response.SYSTEM_ERROR
+    or INVALID_PARAMETER, text, ...)
 end
 
 -- What these say is about a message that the broker has.

@@ -2,6 +2,7 @@
 local cjson = require "cjson"
 local wire = require "rocketmq.wire"
 local answer = require "rocketmq.mock.answer"
+local versions = require "rocketmq.mock.versions"
 
 ---Who sends heartbeats to a broker.
 ---@class rocketmq.mock.Client
@@ -23,6 +24,7 @@ local function heartbeat(broker, command, connection)
     end
   end
   broker.client_table[data.clientID] = client
+  if broker.group.world.version < versions.V5_0_0 then return answer.ok() end
   return answer.ok { IS_SUPPORT_HEART_BEAT_V2 = "true", IS_SUB_CHANGE = "false" }
 end
 

@@ -6,6 +6,7 @@ local naming = require "rocketmq.naming"
 local parts = require "rocketmq.mock.parts"
 local perm = require "rocketmq.mock.perm"
 local Server = require "rocketmq.mock.server"
+local versions = require "rocketmq.mock.versions"
 local wire = require "rocketmq.wire"
 
 ---@class rocketmq.mock.NameServer
@@ -139,6 +140,7 @@ end
 function NameServer:handle(command, connection)
   local handler = parts.name_server[command.code]
   if handler then return handler(self, command, connection) end
+  if self.world.version < versions.V5_0_0 then return nil end -- who asks waits in vain there
   return answer.not_supported(command.code)
 end
 

@@ -133,8 +133,8 @@ function Proxy:write(bytes)
   self.server:write(bytes)
 end
 
-unproxied.add(Proxy)
 naming.guard_methods("proxy", Proxy)
+unproxied.add(Proxy)
 
 -- A proxy in front of `upstream`. `given`: `name`, `labels`, `broker_name`, `rewrite`, `port`.
 local function new_proxy(world, upstream, given)

@@ -1,13 +1,14 @@
 --- Messages to the topics of a group's retries: those that were tried too often go to its dead letters.
 local wire = require "rocketmq.wire"
 local perm = require "rocketmq.mock.perm"
+local versions = require "rocketmq.mock.versions"
 
 local RETRY_TOPIC = "^%%RETRY%%(.+)$"
 local MAX_TIMES = 16 -- retryMaxTimes of a group, for a message that does not say
 local NOT_SAID = -1
--- The first version (5.0.0) that lets a message be tried as often as the limit says, and lets dead
--- letters be read.
-local VERSION_OF_CHANGE = 413
+-- The first version that lets a message be tried as often as the limit says, and lets dead letters
+-- be read.
+local VERSION_OF_CHANGE = versions.V5_0_0
 
 local function is_dead(world, header)
   local most = header.max_reconsume_times

@@ -2,6 +2,7 @@
 local wire = require "rocketmq.wire"
 local answer = require "rocketmq.mock.answer"
 local perm = require "rocketmq.mock.perm"
+local versions = require "rocketmq.mock.versions"
 
 local request, response = wire.request, wire.response
 local refuse = answer.refuse
@@ -10,8 +11,13 @@ local MASTER = 0
 local MAX_PROPERTIES = 32767 -- a stored message has an int16 for their length
 local MAX_TOPIC = 127
 local TOPIC_PATTERN = "^[%%|%w_-]+$"
-local INVALID_PARAMETER = 29
 local REGION = "DefaultRegion"
+
+-- Topics that a broker fills itself. Older ones refuse messages for one of them only.
+local SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+local unsendable = { [SCHEDULE_TOPIC] = true, RMQ_SYS_TRANS_HALF_TOPIC = true,
+  RMQ_SYS_TRANS_OP_HALF_TOPIC = true, TRANS_CHECK_MAX_TIME_TOPIC = true, SELF_TEST_TOPIC = true,
+  OFFSET_MOVED_EVENT = true }
 
 -- The topic of a send, made from the default topic when it is new; or nil and the refusal.
 local function topic_for(group, header)
@@ -44,7 +50,11 @@ local function check_topic(broker, name)
       group.name)
   end
   if not name:match(TOPIC_PATTERN) or #name > MAX_TOPIC then
-    return refuse(INVALID_PARAMETER, "mock: '%s' is not a topic's name", name)
+    return answer.invalid(group.world, "mock: '%s' is not a topic's name", name)
+  end
+  if unsendable[name] and (group.world.version >= versions.V5_0_0 or name == SCHEDULE_TOPIC) then
+    return refuse(response.NO_PERMISSION, "mock: sending to %s, a topic of the broker's own, is "
+      .. "forbidden", name)
   end
 end
 
@@ -53,6 +63,9 @@ local function check_content(group, body, properties)
   if #properties > MAX_PROPERTIES then
     return refuse(response.MESSAGE_ILLEGAL, "mock: the properties have %d bytes, the limit is %d",
       #properties, MAX_PROPERTIES)
+  end
+  if #body == 0 and group.world.version >= versions.V5_0_0 then
+    return refuse(response.SYSTEM_ERROR, "mock: the message has no body")
   end
   local limit = group.world.max_message_size
   if #body > limit then
@@ -71,7 +84,7 @@ local function queue_for(broker, header)
   if not topic then return nil, refusal end
   local queues = math.max(topic.write, topic.read)
   if header.queue_id >= queues then
-    return nil, refuse(INVALID_PARAMETER,
+    return nil, answer.invalid(group.world,
       "mock: topic %s at broker %s has %d queues, none with id %d", header.topic, group.name,
       queues, header.queue_id)
   end
@@ -141,12 +154,13 @@ end
 ---@param queue_offset integer
 ---@param offset_id string
 ---@return rocketmq.mock.Answer
-function methods:stored_answer(sent, queue_offset, offset_id) -- luacheck: no self
+function methods:stored_answer(sent, queue_offset, offset_id)
+  local is_old = self.group.world.version < versions.V5_0_0
   return answer.ok {
     msgId = offset_id,
     queueId = ("%d"):format(sent.asked_queue_id or sent.queue_id),
     queueOffset = ("%d"):format(queue_offset),
-    transactionId = unique_key(sent.properties),
+    transactionId = not is_old and unique_key(sent.properties) or nil,
     MSG_REGION = REGION,
     TRACE_ON = "true",
   }

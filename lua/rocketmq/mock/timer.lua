@@ -2,15 +2,15 @@
 local uv = require "luv"
 local wire = require "rocketmq.wire"
 local answer = require "rocketmq.mock.answer"
+local versions = require "rocketmq.mock.versions"
 
 local response = wire.response
 local refuse = answer.refuse
 
 local LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 local MAX_DELAY = 3 * 24 * 3600 -- seconds, timerMaxDelaySec
--- The first versions that know timers (5.0.0) and recalls (5.3.3); older ones look past the
--- properties of a timer.
-local VERSION_OF_TIMERS, VERSION_OF_RECALL = 413, 479
+-- The first versions that know timers and recalls; older ones look past the properties of a timer.
+local VERSION_OF_TIMERS, VERSION_OF_RECALL = versions.V5_0_0, versions.V5_3_3
 local UNITS = { s = 1000, m = 60000, h = 3600000, d = 86400000 }
 
 -- Milliseconds since 1970.
