@@ -198,11 +198,18 @@ describe("a method of the mock", function()
     local wrong = {
       { "rule: the function 'raw' must give a string of bytes or nil, not a table",
         "rule = mock:rule { code = 310, raw = function() return {} end }" },
-      { "%(command line%):3: here",
+      { "rule: the function 'raw' failed: %(command line%):3: here",
         "rule = mock:rule { code = 310, raw = function() error 'here' end }" },
       { "set_route: the function for topic 'T' gave 5; it must give a route, a body, false or nil",
         "mock:name_server():set_route('T', function() return 5 end)" },
-      { "%(command line%):3: here",
+      { "rule: the function 'raw' failed: %(error object is a nil value%)",
+        "rule = mock:rule { code = 310, raw = function() error() end }" },
+      { "rule: the function 'raw' failed: %(command line%):3: torn",
+        "rule = mock:rule { code = 310, raw = function(request) "
+        .. "for name in pairs(request) do request[name] = nil end error 'torn' end }" },
+      { "set_route: the function for topic 'T' gave no route: wire.encode_route: .*'brokers' must",
+        "mock:name_server():set_route('T', function() return { brokers = 5 } end)" },
+      { "set_route: the function for topic 'T' failed: %(command line%):3: here",
         "mock:name_server():set_route('T', function() error 'here' end)" },
     }
     for _, given in ipairs(wrong) do
@@ -251,7 +258,19 @@ describe("a method of the mock", function()
     ]] }
     assert.equal("timeout\n", ended.stdout, ended.stderr)
     assert.equal(0, ended.code)
-    assert.matches("a replier must return the body of its reply, or nil, not number", ended.stderr)
+    assert.matches("reply: the function for topic 'T' must give the body of its reply, or nil, not "
+      .. "a number", ended.stderr)
+  end)
+
+  it("hands a function a route of its own, also a frozen one", function()
+    name_server:freeze()
+    name_server:set_route("Orders", function(route)
+      route.queues[1].write_queue_nums = route.queues[1].write_queue_nums * 2
+      return route
+    end)
+    for _ = 1, 3 do
+      assert.equal(8, name_server:route("Orders").queues[1].write_queue_nums)
+    end
   end)
 
   it("does not end over bytes of a client that no answer can hold", function()

@@ -118,6 +118,24 @@ describe("an assertion about a mock", function()
     refuses("sent_in_order: needs a list", function() mock_assert.sent_in_order(mock, "x") end)
   end)
 
+  it("says whose function failed, of those that say what is wanted", function()
+    local function fails(text) return text:nonsense() end
+    for _, of in ipairs { assert, mock_assert } do
+      for _, name in ipairs { "sent", "attempts" } do
+        assert.matches("assert_spec.lua:%d+: the function for 'tags' failed: "
+          .. ".*assert_spec.lua:%d+: attempt to", failure(function()
+          of[name](mock, { tags = fails })
+        end))
+      end
+      assert.matches("the function for 'properties' failed: ", failure(function()
+        of.sent(mock, { properties = { region = fails } })
+      end))
+      assert.matches("the function for 'body' failed: ", failure(function()
+        of.sent_in_order(mock, { { body = fails } })
+      end))
+    end
+  end)
+
   it("is a plain function too, and stands for the assert that it hides", function()
     assert.equal(1, #mock_assert.sent(mock, { body = "a" }))
     mock_assert.not_sent(mock, { body = "zz" })

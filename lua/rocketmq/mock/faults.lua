@@ -119,10 +119,32 @@ function faults.put(rule, connection, bytes)
   connection:put_slowly(in_parts(bytes, rule.split), rule.pause)
 end
 
+---Calls a function of the script's. Raises, without a position, a text that says whose it is when it
+---does.
+---@param what string "rule: the function 'raw'"
+---@param fn function
+---@param ... any
+---@return any
+function faults.call(what, fn, ...)
+  local ok, value = pcall(fn, ...)
+  if ok then return value end
+  error(("%s failed: %s"):format(what, task.error_text(value)), 0)
+end
+
+-- A copy of a request, for a function that may change it.
+local function copy_of(command)
+  if not command then return nil end
+  local copy, ext = {}, {}
+  for name, value in pairs(command) do copy[name] = value end
+  for name, value in pairs(command.ext) do ext[name] = value end
+  copy.ext = ext
+  return copy
+end
+
 -- The bytes that a rule sends, or nil.
 local function spoken(rule, command)
   if type(rule.raw) == "function" then
-    local bytes = rule.raw(command)
+    local bytes = faults.call("rule: the function 'raw'", rule.raw, copy_of(command))
     if bytes == nil or type(bytes) == "string" then return bytes end
     error("rule: the function 'raw' must give a string of bytes or nil, not " .. fields.show(bytes),
       0)

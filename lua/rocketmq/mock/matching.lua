@@ -1,6 +1,7 @@
 --- Which of the things that a mock has seen are like what a spec describes, and what is said when
 --- none is.
 local naming = require "rocketmq.naming"
+local task = require "rocketmq.native.task"
 
 local matching = {}
 
@@ -111,6 +112,13 @@ function matching.check(what, wanted, rows)
   end
 end
 
+-- Whether one field is as wanted. A function of a script's may raise; then it is said whose it is.
+local function is_like(row, wanted, value)
+  local ok, holds = pcall(compare[row.compare], wanted, value)
+  if ok then return holds end
+  error(("the function for '%s' failed: %s"):format(row.name, task.error_text(holds)), 0)
+end
+
 ---Which candidates are as wanted.
 ---@param wanted table
 ---@param rows rocketmq.mock.Comparison[]
@@ -123,7 +131,7 @@ function matching.pick(wanted, rows, candidates)
     local differences = {}
     for _, row in ipairs(rows) do
       local one = wanted[row.name]
-      if one ~= nil and not compare[row.compare](one, candidate[row.name]) then
+      if one ~= nil and not is_like(row, one, candidate[row.name]) then
         differences[#differences + 1] = difference(row, one, candidate[row.name])
       end
     end

@@ -1,6 +1,7 @@
 --- A name server of the mock: tells where topics are, from what the brokers have at this moment.
 local bit = require "bit"
 local answer = require "rocketmq.mock.answer"
+local faults = require "rocketmq.mock.faults"
 local fields = require "rocketmq.mock.fields"
 local naming = require "rocketmq.naming"
 local parts = require "rocketmq.mock.parts"
@@ -89,6 +90,29 @@ function NameServer:thaw() self.frozen = nil end
 local route_types = { ["table"] = true, ["function"] = true, ["string"] = true,
   ["boolean"] = true, ["nil"] = true }
 
+-- A copy of a table with all in it.
+local function deep_copy(value)
+  if type(value) ~= "table" then return value end
+  local copy = {}
+  for key, inner in pairs(value) do copy[key] = deep_copy(inner) end
+  return copy
+end
+
+-- What a script's function makes of a route. It may change the table that it gets.
+local function changed_route(topic, change, route)
+  local what = ("set_route: the function for topic '%s'"):format(topic)
+  local changed = faults.call(what, change, deep_copy(route))
+  if not route_types[type(changed)] or type(changed) == "function" or changed == true then
+    error(("%s gave %s; it must give a route, a body, false or nil"):format(what,
+      fields.show(changed)), 0)
+  end
+  if type(changed) == "table" then
+    local ok, why = pcall(wire.encode_route, changed)
+    if not ok then error(("%s gave no route: %s"):format(what, why), 0) end
+  end
+  return changed
+end
+
 ---Makes this name server tell something else of a topic.
 ---@param topic string
 ---@param route table|string|false|nil|fun(route: table?): table|string|false|nil a route as
@@ -125,11 +149,7 @@ function NameServer:route(topic, connection)
   end
   local other = self.overrides[topic]
   if type(other) == "function" then
-    route = other(route)
-    if not route_types[type(route)] or type(route) == "function" or route == true then
-      error(("set_route: the function for topic '%s' gave %s; it must give a route, a body, "
-        .. "false or nil"):format(topic, fields.show(route)), 0)
-    end
+    route = changed_route(topic, other, route)
   elseif other ~= nil then
     route = other
   end

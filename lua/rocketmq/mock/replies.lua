@@ -89,10 +89,11 @@ local function shown(broker, sent)
 end
 
 local function reply_to(broker, message, replier)
-  local body = replier(message)
+  local what = ("reply: the function for topic '%s'"):format(message.topic)
+  local body = faults.call(what, replier, message)
   if body == nil then return end
   if type(body) ~= "string" then
-    error("mock: a replier must return the body of its reply, or nil, not " .. type(body), 0)
+    error(("%s must give the body of its reply, or nil, not a %s"):format(what, type(body)), 0)
   end
   local asked = message.properties
   local server, connection = find_client(broker, asked.REPLY_TO_CLIENT)
