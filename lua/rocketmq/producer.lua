@@ -555,8 +555,9 @@ end
 --- Adds a hook, behind those that there are: `check_forbidden`, `before` and `after` are called in
 --- this order for every attempt that begins from now on. docs/hooks.md tells all about them.
 ---@param hook rocketmq.Hook
+---@param ... any is not looked at: what makes a hook may give more than the hook
 ---@return rocketmq.Hook hook for remove_hook
-function Producer:add_hook(hook)
+function Producer:add_hook(hook, ...) -- luacheck: no unused args
   local why = require("rocketmq.hook").check(hook, "the hook")
   if why then error("add_hook: " .. why, 2) end
   local hooks = {}

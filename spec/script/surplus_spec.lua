@@ -51,9 +51,15 @@ describe("an argument too many", function()
     assert.equal(2, mock:count(nil))
   end)
 
+  it("may be what a maker of hooks gives besides", function()
+    local function maker() return { before = callback }, callback end
+    local hook = producer:add_hook(maker())
+    assert.is_true(producer:remove_hook(hook))
+  end)
+
   -- How many arguments each has besides the object. A method that is new has to be put here.
   local takes = {
-    producer = { add_hook = 1, earliest_time = 2, faults = 0, flush = 1, max_offset = 2,
+    producer = { earliest_time = 2, faults = 0, flush = 1, max_offset = 2,
       min_offset = 2, query_message = 3, queues = 1, recall = 3, remove_hook = 1, request = 2,
       request_async = 3, search_offset = 3, send = 2, send_async = 3, send_batch = 2,
       send_batch_async = 3, send_batch_oneway = 2, send_in_transaction = 4, send_oneway = 2,
@@ -98,7 +104,7 @@ describe("an argument too many", function()
 
   it("is looked for in all that there are", function()
     -- Looked for otherwise, or not a script's.
-    local others = { producer = " create_topic replace_loaded_hooks ",
+    local others = { producer = " add_hook create_topic replace_loaded_hooks ",
       broker = " connection_of_client connections_of_group handle note place store stored_answer ",
       name_server = " handle ", rule = " takes " }
     for what, object in pairs(objects()) do
