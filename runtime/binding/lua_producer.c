@@ -136,6 +136,21 @@ static void forked(rmq_ending *ending) {
   rmq_vm_remove_ending(p->vm, ending);
 }
 
+/* Makes what happens by chance follow from the setting. Only the client id goes on being another one for
+ * each producer: brokers and replies know a producer by it. */
+static void make_repeatable(rmq_settings *settings, rmq_io *io) {
+  if (settings->seed == 0) return;
+  if (!settings->instance_name || !settings->instance_name[0]) {
+    char name[64];
+    uint64_t chance = io->calls->random(io) >> 1;
+    int length = snprintf(name, sizeof name, "%u#%llu", (unsigned)io->calls->identity(io)->pid,
+                          (unsigned long long)chance);
+    free(settings->instance_name);
+    settings->instance_name = rmq_copy_text(name, (size_t)length);
+  }
+  rmq_uv_io_seed(io, (uint64_t)settings->seed);
+}
+
 /* new(settings): the producer, or nil and what is wrong with the settings. */
 static int producer_new(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -159,6 +174,7 @@ static int producer_new(lua_State *L) {
   p->vm = vm;
   p->self = LUA_NOREF;
   p->io = io;
+  make_repeatable(&settings, io);
   p->producer = rmq_producer_new(&settings, io, rmq_vm_log(vm));
   rmq_arguments_init(&p->arguments);
   rmq_lua_sends_open(L, &p->sends, p->producer, &p->arguments, &p->pendings);

@@ -58,6 +58,7 @@ typedef struct rmq_settings {
   bool unit_mode;
   bool start_detector_enable;
   bool enable_trace;
+  int64_t seed; /* of all that happens by chance; 0: chance itself */
 } rmq_settings;
 
 typedef enum rmq_setting_type {

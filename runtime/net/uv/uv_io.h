@@ -20,6 +20,9 @@ void rmq_uv_io_free(rmq_io *io);
  * computes a deadline. Costs about 5 ns when nothing is to be done. */
 void rmq_uv_io_refresh(rmq_io *io);
 
+/* From now on its random numbers follow from this one. */
+void rmq_uv_io_seed(rmq_io *io, uint64_t seed);
+
 /* To be called in a forked child (after uv_loop_fork): a new pid and a new tag for ids. */
 void rmq_uv_io_forked(rmq_io *io);
 

@@ -1,0 +1,66 @@
+-- The same seeds, the same script, the same run: what a spec needs that is to fail again tomorrow.
+local rocketmq = require "rocketmq"
+local cluster = require "spec.support.cluster"
+
+-- What becomes of many sends in a bad world, as texts: broker, queue and attempts of each, and the
+-- requests that came.
+local function run(mock_seed, seed, more)
+  local settings = { seed = seed, send_msg_timeout = 60000 }
+  for name, value in pairs(more or {}) do settings[name] = value end
+  local c = cluster.new({ brokers = 3, namesrvs = 3, topics = { Orders = 4 }, seed = mock_seed },
+    settings)
+  local mock = c.mock
+  mock:rule { at = "namesrv", probability = 0.5, close = true }
+  mock:rule { at = "broker-a", code = "SEND_MESSAGE_V2", probability = 0.3, answer = { code = 2 } }
+  mock:rule { at = "broker-b", code = "SEND_MESSAGE_V2", probability = 0.2, close = true }
+  mock:rule { code = "SEND_MESSAGE_V2", probability = 0.1, garbage = 20 }
+  local lines = {}
+  for number = 1, 60 do
+    local result, err = c.producer:send { topic = "Orders", body = "b" .. number }
+    lines[number] = result and ("%s, %d attempts"):format(tostring(result.queue), result.attempts)
+      or ("%s, %d attempts"):format(err.kind, #err.tries)
+  end
+  for _, request in ipairs(mock:requests()) do
+    if request.code == 310 or request.code == 105 then
+      lines[#lines + 1] = request.at .. " " .. request.name
+    end
+  end
+  local client_id = c.producer.client_id
+  c:finish()
+  return table.concat(lines, "\n"), client_id
+end
+
+-- In how many ways five other seeds go.
+local function distinct(run_of)
+  local seen, count = {}, 0
+  for seed = 10, 14 do
+    local text = run_of(seed)
+    if not seen[text] then seen[text], count = true, count + 1 end
+  end
+  return count
+end
+
+describe("a producer with a seed", function()
+  it("does in each run what it did before", function()
+    for _, more in ipairs { {}, { selector = "random" } } do
+      local first, first_id = run(5, 7, more)
+      local second, second_id = run(5, 7, more)
+      assert.equal(first, second)
+      assert.is_not.equal(first_id, second_id)
+      assert.is_true(distinct(function(seed) return (run(5, seed, more)) end) > 2)
+      assert.is_true(distinct(function(seed) return (run(seed, 7, more)) end) > 2)
+    end
+  end)
+
+  it("is a client of its own, of the name that it is given", function()
+    local c = cluster.new({}, { seed = 3, instance_name = "mine" })
+    assert.matches("@mine$", c.producer.client_id)
+    c:finish()
+  end)
+
+  it("says what a seed may be", function()
+    assert.error_matches(function()
+      rocketmq.producer { group = "g", namesrv = "127.0.0.1:1", seed = "seven" }
+    end, "seed must be ")
+  end)
+end)
