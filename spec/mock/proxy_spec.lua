@@ -300,7 +300,8 @@ describe("a proxy", function()
     end
     new_producer()
     assert(producer:send({ topic = "Orders", body = "x" }, queue "broker-a"))
-    own = set "attempts bad_input broker close count messages name_server requests rule traces wait"
+    own = set("attempts bad_input broker clear close count messages name_server requests rule "
+      .. "traces wait")
     for _, name in ipairs(methods_of(mock)) do
       if not own[name] then is_refused(name, function() mock[name](mock, "Orders") end) end
     end

@@ -64,7 +64,7 @@ describe("an argument too many", function()
       request_async = 3, search_offset = 3, send = 2, send_async = 3, send_batch = 2,
       send_batch_async = 3, send_batch_oneway = 2, send_in_transaction = 4, send_oneway = 2,
       set_namesrv = 1, settings = 0, shutdown = 1, stats = 0, view_message = 3 },
-    mock = { attempts = 0, bad_input = 0, broker = 2, clients = 0, close = 0, count = 0,
+    mock = { attempts = 0, bad_input = 0, broker = 2, clear = 0, clients = 0, close = 0, count = 0,
       messages = 3, name_server = 1, reply = 2, requests = 1, rule = 1, set_order_conf = 2,
       traces = 1, transactions = 1, wait = 2 },
     broker = { clients = 0, disconnect = 1, join_routes = 0, leave_routes = 0, move = 0,

@@ -337,6 +337,17 @@ function Mock:wait(wanted, timeout_ms)
     timeout_ms, self:count(), self.world.journal:request_count())
 end
 
+---Forgets all that has come, and ends rules, replies and open transactions: for a mock that several specs
+---use. What brokers and name servers are stays: topics, routes, offsets, ports, connections, clients.
+function Mock:clear()
+  local world = self.world
+  for _, rule in ipairs(world.rules) do rule:remove() end
+  world.rules, world.rules_made, world.has_reading_rules = {}, 0, false
+  world.random = new_random(world.seed)
+  world.journal:clear()
+  parts.ask("clear", world)
+end
+
 ---Closes everything. Closing again does nothing; what came can still be read.
 function Mock:close()
   for timer in pairs(self.world.timers) do timer:close() end

@@ -83,14 +83,17 @@ Journal.__index = Journal
 ---@param wall fun(): integer milliseconds since 1970
 ---@return rocketmq.mock.Journal
 function Journal.new(keep, now, wall)
-  return setmetatable({
-    now = now,
-    wall = wall,
-    received = 0,
-    request_list = new_list(keep),
-    message_list = new_list(keep),
-    bad_list = new_list(keep),
-  }, Journal)
+  local journal = setmetatable({ now = now, wall = wall, keep = keep }, Journal)
+  journal:clear()
+  return journal
+end
+
+---Forgets everything.
+function Journal:clear()
+  self.received = 0
+  self.request_list = new_list(self.keep)
+  self.message_list = new_list(self.keep)
+  self.bad_list = new_list(self.keep)
 end
 
 ---Notes a request.

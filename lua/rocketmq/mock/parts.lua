@@ -31,6 +31,7 @@
 ---@field start? fun(broker: rocketmq.mock.Broker) when a server has been made
 ---@field lost? fun(broker: rocketmq.mock.Broker, connection: rocketmq.mock.Connection) when one of its
 --- connections has ended
+---@field clear? fun(world: table) when what has come is forgotten
 ---@field broker? table<string, function> methods that brokers get
 ---@field mock? table<string, function> methods that the mock gets
 ---@field fields? rocketmq.mock.Field[] of the mock's description; `world.options` has what was given
@@ -76,7 +77,7 @@ parts.broker_methods = merged "broker"
 parts.mock_methods = merged "mock"
 
 ---Calls what each part has under this name, in order, until one gives something.
----@param name "check"|"keep"|"start"|"lost"
+---@param name "check"|"keep"|"start"|"lost"|"clear"
 ---@param ... any
 ---@return rocketmq.mock.Answer?
 function parts.ask(name, ...)

@@ -148,6 +148,7 @@ return {
     [request.SEND_REPLY_MESSAGE_V2] = reply_came,
   },
   check = note_request,
+  clear = function(world) world.repliers = nil end,
   start = function(broker)
     local topics = broker.group.topics
     local name = broker.group.cluster .. "_REPLY_TOPIC"

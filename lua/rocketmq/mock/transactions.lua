@@ -246,6 +246,12 @@ end
 return {
   handlers = { [wire.request.END_TRANSACTION] = end_transaction },
   keep = keep_half,
+  clear = function(world)
+    for _, one in ipairs(world.transactions or {}) do
+      if one.state == "prepared" then finish(one, "given up") end
+    end
+    world.transactions = nil
+  end,
   mock = mock_methods,
   fields = options,
 }
