@@ -113,6 +113,9 @@ describe("the selector machine_room", function()
     end
     local near = selector.machine_room { rooms = { "hz" } }
     assert.error_matches(function() near:set_rooms "hz" end, "rooms must be a list of names")
+    assert.error_matches(function() near.set_rooms { "hz" } end, "call it with a colon, as in "
+      .. "machine_room:set_rooms")
+    assert.error_matches(function() near.get_rooms() end, "call it with a colon")
     assert.same({ "hz" }, near:get_rooms())
   end)
 end)

@@ -12,7 +12,16 @@ local LOOK = 4 -- RMQ_QUEUES_LOOK
 ---@return fun(selector: rocketmq.Selector, message: rocketmq.Message, arg: any, thorough?: boolean, attempt?: integer): any
 return function(look, whole, ctx_metatable, last_broker)
   local n = #whole
-  local queues, ctx = look(), setmetatable({}, ctx_metatable)
+  local written = false -- the ctx; noted when it happens, since asking with next() cannot be compiled
+  local metatable = {
+    __index = ctx_metatable.__index,
+    __metatable = ctx_metatable.__metatable,
+    __newindex = function(ctx, name, value)
+      written = true
+      rawset(ctx, name, value)
+    end,
+  }
+  local queues, ctx = look(), setmetatable({}, metatable)
   local step = n > FEW and LOOK or n
   local next_place = 1 -- where the next look at a few begins
 
@@ -32,9 +41,10 @@ return function(look, whole, ctx_metatable, last_broker)
     end
     if changed then queues = look() end
     if attempt then
-      ctx = setmetatable({ attempt = attempt, last_broker = last_broker() }, ctx_metatable)
-    elseif next(ctx) ~= nil then
-      ctx = setmetatable({}, ctx_metatable)
+      ctx = setmetatable({ attempt = attempt, last_broker = last_broker() }, metatable)
+      written = true
+    elseif written then
+      ctx, written = setmetatable({}, metatable), false
     end
     return selector(queues, message, arg, ctx)
   end

@@ -68,6 +68,8 @@ function MachineRoom:get_rooms()
   return rooms
 end
 
+require("rocketmq.naming").guard_methods("machine_room", MachineRoom, { "set_rooms", "get_rooms" })
+
 local function list(names) return #names > 0 and table.concat(names, ", ") or "none" end
 
 local function refuse(self, queues)
