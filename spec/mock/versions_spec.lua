@@ -82,6 +82,13 @@ describe("the mock as", function()
     end, "none", "true" },
     ["a request that a broker does not know"] =
       { function() return client:request({ code = 9999 }).code end, 3, 3 },
+    ["how a name server writes an id"] = { function()
+      local asking = assert(raw_client.connect(mock.namesrv))
+      local body = asking:request({ code = 105, version = 479, ext = { topic = "Orders",
+        acceptStandardJsonOnly = "true" } }).body
+      asking:close()
+      return body:match '"brokerAddrs":{(.-):'
+    end, "0", '"0"' },
     ["what a name server answers to what it does not know"] = { function()
       local asking = assert(raw_client.connect(mock.namesrv))
       asking:send { code = 9999 }

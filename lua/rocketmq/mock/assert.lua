@@ -109,7 +109,8 @@ local function examine(name, mock, wanted, count)
   check_arguments(name, mock, count)
   wanted = wanted or {}
   local kind = kinds[name]
-  local candidates = kind.candidates(mock, wanted)
+  local ok, candidates = pcall(kind.candidates, mock, wanted)
+  if not ok then error((candidates:gsub("^rocketmq/mock/assert%.lua:%d+: ", "")), 0) end
   local found, others = matching.pick(prepared(name, wanted), kind.rows, candidates)
   local holds = count == nil and #found > 0 or #found == count
   return holds, found, function(is_wanted)
