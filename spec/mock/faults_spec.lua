@@ -258,10 +258,9 @@ describe("a fault of the mock", function()
 
   it("reads nothing for a time", function()
     mock:rule { times = 1, deaf = 60 }
-    assert.equal(0, client:request(send_request()).code)
     local started = uv.hrtime()
-    assert.equal(0, client:request(send_request()).code)
-    assert.is_true(uv.hrtime() - started > 50e6)
+    for _ = 1, 2 do assert.equal(0, client:request(send_request()).code) end
+    assert.is_true(uv.hrtime() - started >= 60e6)
     mock:rule { times = 1, deaf = 10000 }
     client:request(send_request())
     client:close()

@@ -51,6 +51,7 @@ describe("at the end", function()
         assert(producer:send_async(message))
         assert(producer:send_oneway(message))
       end
+      while producer:stats().inflight > 3 do rocketmq.sleep(1) end
     ]]
     assert.equal("", ended.stdout)
     assert.equal("rmqlua: producer 'g': 3 messages were not delivered\n", ended.stderr)
@@ -104,6 +105,7 @@ describe("at the end", function()
     ended = run [[
       assert(producer:send_oneway(message))
       assert(producer:send_async(message))
+      while producer:stats().inflight > 1 do rocketmq.sleep(1) end
       error "again"
     ]]
     assert.equal(1, ended.code) -- 1 beats 3
@@ -223,7 +225,7 @@ describe("at the end", function()
   end)
 
   it("two producers of one group end each for itself", function()
-    local ended = run [[
+    local ended = run(PATIENT .. [[
       local other = rocketmq.producer { group = "g" }
       assert(producer.client_id ~= other.client_id)
       for i = 1, 10 do
@@ -234,7 +236,7 @@ describe("at the end", function()
       print(other:send(message).status)
       print(select(2, producer:send_async(message)).kind)
       for i = 1, 10 do assert(other:send_oneway(message)) end
-    ]]
+    ]])
     assert.equal("SEND_OK\nstate\n", ended.stdout)
     assert.equal(0, ended.code, ended.stderr)
     assert.equal(31, mock:count())

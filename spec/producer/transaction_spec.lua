@@ -41,6 +41,11 @@ describe("a transaction", function()
   local message = { topic = "Orders", body = "x", keys = { "k1", "k2" }, tags = "paid",
     properties = { region = "eu" }, flag = 7 }
 
+  -- Asks soon, and once: a second question may else come before the first one is answered.
+  local function asks_once()
+    set_up { transaction_timeout = 30, transaction_check_interval = 60000 }
+  end
+
   local function decided(count)
     assert(mock:wait(function()
       return #mock:transactions() - #mock:transactions { state = "prepared" } >= count
@@ -105,7 +110,7 @@ describe("a transaction", function()
     local task = rocketmq.spawn(function()
       return producer:send_in_transaction(message, function()
         order[#order + 1] = "begins"
-        rocketmq.sleep(20)
+        repeat rocketmq.sleep(1) until order[2]
         assert(producer:send { topic = "Orders", body = "inside" })
         order[#order + 1] = "ends"
         return "commit"
@@ -242,6 +247,7 @@ describe("a transaction", function()
 
   describe("that the broker asks about", function()
     it("is decided by the check function, which may wait", function()
+      asks_once()
       local seen
       check = function(asked)
         seen = asked
@@ -275,12 +281,13 @@ describe("a transaction", function()
       check = function() asked = asked + 1 return "unknown" end
       assert(producer:send_in_transaction(message, function() return "unknown" end))
       decided(1)
-      assert.equal(3, asked)
+      assert(wait(function() return asked == 3 end, 5000))
       assert.equal("given up", mock:transactions()[1].state)
       assert.equal(0, mock:count())
     end)
 
     it("is answered on the connection that asked", function()
+      asks_once()
       check = function() return "rollback" end
       assert(producer:send_in_transaction(message, function() return "unknown" end))
       decided(1)
@@ -334,7 +341,7 @@ describe("a transaction", function()
       assert(second:send { topic = "Orders", body = "so that it is known" })
       decided(1)
       assert.equal("committed", mock:transactions()[1].state)
-      assert.equal(1, second:stats().checks_answered)
+      assert.is_true(second:stats().checks_answered >= 1)
     end)
 
     it("is decided a bounded number at a time, each in a coroutine of its own", function()
@@ -378,6 +385,7 @@ describe("a transaction", function()
 
   describe("whose end is not told", function()
     it("is asked about", function()
+      asks_once()
       check = function() return "commit" end
       mock:rule { code = END, times = 1, silent = true }
       local result, err = producer:send_in_transaction(message, function() return "commit" end)
