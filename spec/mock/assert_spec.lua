@@ -139,6 +139,32 @@ describe("an assertion about a mock", function()
     end
   end)
 
+  it("says that it cannot tell of what the mock keeps no longer", function()
+    local small = cluster.new({ topics = { Orders = 1 }, keep = 3 }, {})
+    finally(function() small:finish() end)
+    local function send(body) assert(small.producer:send { topic = "Orders", body = body }) end
+    for number = 1, 2 do send("m" .. number) end
+    assert.not_sent(small.mock, { body = "m9" })
+    assert.sent(small.mock, nil, 2)
+    for number = 3, 5 do send("m" .. number) end
+    assert.sent(small.mock, { body = "m5" })
+    local cannot = "assert_spec.lua:%d+: [a-z_]+: this cannot be told: %d+ [a-z]+ are no longer "
+      .. "kept; give the mock a greater 'keep' than 3, or clear it in between"
+    for _, of in ipairs {
+      function() assert.not_sent(small.mock, { body = "m1" }) end,
+      function() assert.sent(small.mock, { body = "m1" }) end,
+      function() assert.sent(small.mock, { body = "m5" }, 1) end,
+      function() assert.sent_in_order(small.mock, { { body = "m5" }, { body = "m1" } }) end,
+      function() assert.not_requests(small.mock, { code = 105 }) end,
+      function() mock_assert.not_attempts(small.mock, { body = "m1" }) end,
+    } do
+      assert.matches(cannot, failure(of))
+    end
+    small.mock:clear()
+    assert.not_sent(small.mock, { body = "m1" })
+    assert.not_requests(small.mock)
+  end)
+
   it("is a plain function too, and stands for the assert that it hides", function()
     assert.equal(1, #mock_assert.sent(mock, { body = "a" }))
     mock_assert.not_sent(mock, { body = "zz" })

@@ -104,6 +104,16 @@ local function nothing_there(mock, kind)
     table.concat(names, "\n"))
 end
 
+-- Raises when what is not found may be among what the mock has forgotten: nobody can tell then.
+local function check_memory(name, mock, plural)
+  local messages, requests = mock.world.journal:forgotten()
+  local forgotten = plural == "messages" and messages or requests
+  if forgotten == 0 then return end
+  error(("%s: this cannot be told: %d %s are no longer kept; give the mock a greater 'keep' than "
+    .. "%d, or clear it in between"):format(name, forgotten,
+    plural == "messages" and plural or "requests", mock.world.journal.keep), 0)
+end
+
 -- Whether it holds; what was found; and the text for when it does not, or should not, hold.
 local function examine(name, mock, wanted, count)
   check_arguments(name, mock, count)
@@ -113,6 +123,7 @@ local function examine(name, mock, wanted, count)
   if not ok then error((candidates:gsub("^rocketmq/mock/assert%.lua:%d+: ", "")), 0) end
   local found, others = matching.pick(prepared(name, wanted), kind.rows, candidates)
   local holds = count == nil and #found > 0 or #found == count
+  if count or #found == 0 then check_memory(name, mock, kind.plural) end
   return holds, found, function(is_wanted)
     local text = ("%s: expected %s %s like %s, found %d."):format(name,
       is_wanted and (count and "exactly" or "at least") or (count and "not exactly" or "not"),
@@ -136,6 +147,7 @@ local function examine_order(name, mock, list)
       at = at + 1
     end
     if not messages[at] then
+      check_memory(name, mock, "messages")
       return false, found, function()
         local _, others = matching.pick({}, message_rows, messages)
         return ("%s: no message like %s (number %d) after those before it, which were found.\n%s")

@@ -58,15 +58,16 @@ local function new_list(keep)
 end
 
 function List:put(entry)
-  if self.keep == 0 then return end
-  self[self.put_in_all % self.keep + 1] = entry
+  if self.keep > 0 then self[self.put_in_all % self.keep + 1] = entry end
   self.put_in_all = self.put_in_all + 1
 end
+
+function List:forgotten() return math.max(0, self.put_in_all - self.keep) end
 
 -- Those that `wanted` accepts, oldest first, each as `open` makes it.
 function List:pick(wanted, open)
   local found = {}
-  for number = math.max(0, self.put_in_all - self.keep), self.put_in_all - 1 do
+  for number = self:forgotten(), self.put_in_all - 1 do
     local entry = self[number % self.keep + 1]
     if wanted(entry) then found[#found + 1] = open(entry) end
   end
@@ -299,10 +300,17 @@ function Journal:requests(filter)
   end, open_request)
 end
 
----How many requests are kept.
+---How many messages, and how many requests, have come and are no longer kept.
+---@return integer messages
+---@return integer requests
+function Journal:forgotten()
+  return self.message_list:forgotten(), self.request_list:forgotten()
+end
+
+---How many requests have come in all, forgotten ones included.
 ---@return integer
 function Journal:request_count()
-  return #self.request_list
+  return self.request_list.put_in_all
 end
 
 ---What came that was no request: `at`, `connection`, `why`, `time`.
