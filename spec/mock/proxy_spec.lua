@@ -297,7 +297,7 @@ describe("a proxy", function()
   end
 
   it("refuses whatever else the mock does, and says what does it there", function()
-    local own = set "keep listen proxy seed"
+    local own = set "keep keep_bytes listen proxy seed"
     for _, row in ipairs(require("rocketmq.mock.description").fields) do
       local examples = { boolean = true, table = {}, fraction = 0, times = "1s", string = "x" }
       local example = examples[row.type:match "%w+$"]

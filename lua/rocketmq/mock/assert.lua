@@ -109,9 +109,10 @@ local function check_memory(name, mock, plural)
   local messages, requests = mock.world.journal:forgotten()
   local forgotten = plural == "messages" and messages or requests
   if forgotten == 0 then return end
-  error(("%s: this cannot be told: %d %s are no longer kept; give the mock a greater 'keep' than "
-    .. "%d, or clear it in between"):format(name, forgotten,
-    plural == "messages" and plural or "requests", mock.world.journal.keep), 0)
+  error(("%s: this cannot be told: %d %s are no longer kept; give the mock a greater 'keep' or "
+    .. "'keep_bytes' (they are %d and %d), or clear it in between"):format(name, forgotten,
+    plural == "messages" and plural or "requests", mock.world.journal.keep,
+    mock.world.journal.keep_bytes), 0)
 end
 
 -- Whether it holds; what was found; and the text for when it does not, or should not, hold.

@@ -30,6 +30,9 @@ description.fields = {
   { name = "keep", type = "integer",
     help = "how many messages, and how many requests, are kept; the oldest are forgotten; "
       .. "default 100000" },
+  { name = "keep_bytes", type = "integer",
+    help = "about how many bytes of messages, and of requests, are kept at most; default "
+      .. "268435456" },
   { name = "listen", type = "string",
     help = "'host:port' where the first name server listens; all others take any port of that "
       .. "host, and with 0.0.0.0 clients are told the address that they came to; default "
@@ -293,6 +296,7 @@ function description.read(given)
     max_message_size = given.max_message_size or 4194304,
     version = given.version or 493,
     keep = given.keep or 100000,
+    keep_bytes = given.keep_bytes or 268435456,
     seed = given.seed or 1,
     host = host,
     port = port,

@@ -100,7 +100,7 @@ local function new_world(plan)
       end
     end
   end
-  world.journal = Journal.new(plan.keep, world.now, wall)
+  world.journal = Journal.new(plan.keep, plan.keep_bytes, world.now, wall)
   return world
 end
 

@@ -48,27 +48,48 @@ local wire = require "rocketmq.wire"
 ---@field store_timestamp integer when it was stored, milliseconds since 1970
 
 local ONEWAY = 2
+local OVERHEAD = 500 -- bytes that an entry takes besides its frame
 
--- A list of at most `keep` entries: a new one takes the place of the oldest.
+-- A list of at most `keep` entries and about as many bytes: a new one takes the place of the oldest.
 local List = {}
 List.__index = List
 
-local function new_list(keep)
-  return setmetatable({ keep = keep, put_in_all = 0 }, List)
+local function new_list(keep, keep_bytes)
+  return setmetatable({ keep = keep, keep_bytes = keep_bytes, bytes = 0,
+    put_in_all = 0, -- so many have come
+    forgotten = 0, -- the first so many of them are no longer here
+  }, List)
 end
 
-function List:put(entry)
-  if self.keep > 0 then self[self.put_in_all % self.keep + 1] = entry end
-  self.put_in_all = self.put_in_all + 1
+function List:place(number) return number % self.keep + 1 end
+
+function List:forget_oldest()
+  local at = self:place(self.forgotten)
+  self.bytes = self.bytes - self[at].bytes
+  self[at] = false
+  self.forgotten = self.forgotten + 1
 end
 
-function List:forgotten() return math.max(0, self.put_in_all - self.keep) end
+-- `bytes`: what it keeps in memory, more or less.
+function List:put(entry, bytes)
+  local number = self.put_in_all
+  self.put_in_all = number + 1
+  if self.keep == 0 then
+    self.forgotten = self.put_in_all
+    return
+  end
+  if number - self.forgotten == self.keep then self:forget_oldest() end
+  entry.bytes = bytes
+  self[self:place(number)] = entry
+  self.bytes = self.bytes + bytes
+  while self.bytes > self.keep_bytes and self.forgotten < number do self:forget_oldest() end
+end
 
 -- Those that `wanted` accepts, oldest first, each as `open` makes it.
 function List:pick(wanted, open)
   local found = {}
-  for number = self:forgotten(), self.put_in_all - 1 do
-    local entry = self[number % self.keep + 1]
+  for number = self.forgotten, self.put_in_all - 1 do
+    local entry = self[self:place(number)]
     if wanted(entry) then found[#found + 1] = open(entry) end
   end
   return found
@@ -80,11 +101,13 @@ local Journal = {}
 Journal.__index = Journal
 
 ---@param keep integer how many messages, and how many requests, are kept
+---@param keep_bytes integer how many bytes of each, about
 ---@param now fun(): number
 ---@param wall fun(): integer milliseconds since 1970
 ---@return rocketmq.mock.Journal
-function Journal.new(keep, now, wall)
-  local journal = setmetatable({ now = now, wall = wall, keep = keep }, Journal)
+function Journal.new(keep, keep_bytes, now, wall)
+  local journal = setmetatable({ now = now, wall = wall, keep = keep, keep_bytes = keep_bytes },
+    Journal)
   journal:clear()
   return journal
 end
@@ -92,9 +115,9 @@ end
 ---Forgets everything.
 function Journal:clear()
   self.received = 0
-  self.request_list = new_list(self.keep)
-  self.message_list = new_list(self.keep)
-  self.bad_list = new_list(self.keep)
+  self.request_list = new_list(self.keep, self.keep_bytes)
+  self.message_list = new_list(self.keep, self.keep_bytes)
+  self.bad_list = new_list(self.keep, self.keep_bytes)
 end
 
 ---Notes a request.
@@ -107,7 +130,7 @@ end
 function Journal:request(server, connection, command, frame, topic)
   local entry = { frame = frame, code = command.code, topic = topic, server = server,
     connection = connection.number, peer = connection.peer, time = self.now() }
-  self.request_list:put(entry)
+  self.request_list:put(entry, #frame + OVERHEAD)
   return entry
 end
 
@@ -118,7 +141,9 @@ end
 function Journal:message(entry)
   self.received = self.received + 1
   entry.store_timestamp = self.wall()
-  self.message_list:put(entry)
+  -- The members of a batch share its frame.
+  local is_first = (entry.member or 1) == 1
+  self.message_list:put(entry, (is_first and #entry.request.frame or 0) + OVERHEAD)
 end
 
 ---Changes what is noted of a message, also where somebody looks at it already.
@@ -136,7 +161,7 @@ end
 ---@param connection integer
 ---@param why string
 function Journal:bad(at, connection, why)
-  self.bad_list:put { at = at, connection = connection, why = why, time = self.now() }
+  self.bad_list:put({ at = at, connection = connection, why = why, time = self.now() }, OVERHEAD)
 end
 
 local function is_oneway(command)
@@ -304,7 +329,7 @@ end
 ---@return integer messages
 ---@return integer requests
 function Journal:forgotten()
-  return self.message_list:forgotten(), self.request_list:forgotten()
+  return self.message_list.forgotten, self.request_list.forgotten
 end
 
 ---How many requests have come in all, forgotten ones included.

@@ -59,7 +59,7 @@ end
 
 local function finish(one, state)
   local timers = one.broker.group.world.timers
-  one.state = state
+  one.state, one.sent = state, nil -- bodies of what is over need no memory
   local by_log_offset = half_messages(one.broker).by_log_offset
   for _, log_offset in ipairs(one.places) do by_log_offset[log_offset] = nil end
   if not timers[one.timer] then return end
@@ -158,8 +158,8 @@ local function keep_half(broker, sent)
   if not has(sent.header.sys_flag, PREPARED) or has(sent.header.sys_flag, COMMITTED) then
     return nil
   end
-  local one = { sent = sent, broker = broker, group = sent.header.group, state = "prepared",
-    checks = 0, answers = {}, remarks = {}, places = {},
+  local one = { sent = sent, topic = sent.topic, broker = broker, group = sent.header.group,
+    state = "prepared", checks = 0, answers = {}, remarks = {}, places = {},
     msg_id = sent.properties:match("UNIQ_KEY\1([^\2]+)") or "" }
   place(broker, one)
   remember(broker.group.world, one)
@@ -169,9 +169,10 @@ local function keep_half(broker, sent)
 end
 
 local function commit(broker, one)
+  local sent = one.sent
   finish(one, "committed")
-  one.sent.properties = without(one.sent.properties, "TRAN_MSG")
-  broker:store(one.sent)
+  sent.properties = without(sent.properties, "TRAN_MSG")
+  broker:store(sent)
 end
 
 local verdicts = { ["8"] = "commit", ["12"] = "rollback", ["0"] = "unknown" }
@@ -204,7 +205,7 @@ local function end_transaction(broker, command)
 end
 
 local function show(one)
-  local shown = { state = one.state, topic = one.sent.topic, group = one.group,
+  local shown = { state = one.state, topic = one.topic, group = one.group,
     broker = one.broker.name, msg_id = one.msg_id, checks = one.checks, answers = {}, remarks = {} }
   for i, verdict in ipairs(one.answers) do
     shown.answers[i], shown.remarks[i] = verdict, one.remarks[i]
