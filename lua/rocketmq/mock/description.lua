@@ -26,7 +26,9 @@ description.fields = {
   { name = "cluster", type = "string", help = "the cluster's name; default DefaultCluster" },
   { name = "max_message_size", type = "count",
     help = "the longest body in bytes that a broker accepts; default 4194304" },
-  { name = "version", type = "integer", help = "the version in answers; default 493 (5.4.0)" },
+  { name = "version", type = "integer",
+    help = "the version in answers; default 493 (5.4.0); servers before 413 (5.0.0) do as 4.9.2 "
+      .. "(397)" },
   { name = "keep", type = "integer",
     help = "how many messages, and how many requests, are kept; the oldest are forgotten; "
       .. "default 100000" },
