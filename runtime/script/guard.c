@@ -125,6 +125,9 @@ static void on_instruction(lua_State *L, lua_Debug *info) {
   (void)info;
   rmq_vm *vm = rmq_vm_of(L);
   int step = atomic_load_explicit(&vm->guard.step, memory_order_relaxed);
+  atomic_store_explicit(&vm->guard.met,
+                        atomic_load_explicit(&vm->guard.serial, memory_order_relaxed),
+                        memory_order_relaxed);
   if (!vm->guard.calls) {
     disarm(vm);
   } else if (step == RMQ_GUARD_WARN) {
@@ -242,7 +245,9 @@ static void on_signal(int number) {
 typedef struct watch {
   unsigned serial;
   int64_t elapsed_us;
-  int64_t cpu_us; /* that the thread has had at the last look */
+  int64_t warned_us; /* what had elapsed when the first step was taken */
+  bool told;         /* that the steps have no effect */
+  int64_t cpu_us;    /* that the thread has had at the last look */
   rmq_guard_step step;
   int looks; /* since `step` was taken */
 } watch;
@@ -293,6 +298,20 @@ static void take_step(rmq_guard *guard, const watch *now) {
   pthread_kill(guard->thread, SIGNAL);
 }
 
+/* Says once that the hook does not come, for then it has warned of nothing. */
+static void tell_unmet(const rmq_vm *vm, watch *now, int64_t every_us) {
+  unsigned met = atomic_load_explicit(&vm->guard.met, memory_order_relaxed);
+  if (now->told || met == now->serial) return;
+  if (now->elapsed_us - now->warned_us < PATIENCE * every_us) return;
+  now->told = true;
+  if (!vm->log.write || vm->log.level > RMQ_LOG_WARN) return;
+  rmq_say("rmqlua: a selector, a hook or a plugin's file has not returned for ");
+  rmq_say_number((size_t)(now->elapsed_us / 1000));
+  rmq_say(
+      " ms, and is in a C function or a compiled loop, which no error stops; until it returns "
+      "nothing is sent or received\n");
+}
+
 /* The call is the one that it was at the last look. */
 static void consider(rmq_vm *vm, watch *now) {
   rmq_guard_step step = step_for(&vm->guard.limits, now->elapsed_us / 1000);
@@ -333,6 +352,11 @@ static void *watch_calls(void *arg) {
     } else {
       now.elapsed_us += counted_us(guard, &now, every_ms * 1000);
       consider(vm, &now);
+      if (now.step == RMQ_GUARD_NONE) {
+        now.warned_us = now.elapsed_us;
+      } else if (now.step < RMQ_GUARD_END) {
+        tell_unmet(vm, &now, every_ms * 1000);
+      }
     }
   }
   return NULL;

@@ -54,6 +54,7 @@ typedef struct rmq_guard {
   atomic_uint serial; /* odd while a call runs: grows as the outermost begins and as it ends */
   atomic_uint stays;  /* the serial of the call that `step` is about */
   atomic_int step;
+  atomic_uint met; /* the serial of the call in which our hook has come last */
 
   /* Shared with the handler. */
   volatile sig_atomic_t armed; /* our hook is set, and in its place before was: */

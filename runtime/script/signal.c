@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <lauxlib.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
@@ -17,6 +18,8 @@
 enum { HOOK_AFTER_US = 100 * 1000 };
 /* How long after that the process ends. */
 enum { END_AFTER_US = 900 * 1000 };
+/* How long a few words wait for room on stderr. */
+enum { SAY_MS = 50 };
 
 /* Handlers get no argument, so this names the worker that signals go to. */
 static rmq_vm *volatile receiver;
@@ -39,7 +42,11 @@ static void raise_interrupt(lua_State *L, lua_Debug *info) {
 
 /* --- Inside a handler: only what is safe there ----------------------------------------------- */
 
+/* Who reads stderr may have stopped: the process is to end all the same, so a write must not wait for
+ * them. What has room for anything has room for a few words. */
 void rmq_say(const char *text) {
+  struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+  if (poll(&out, 1, SAY_MS) != 1 || !(out.revents & POLLOUT)) return;
   ssize_t written = write(STDERR_FILENO, text, strlen(text));
   (void)written; /* there is nobody left to tell */
 }

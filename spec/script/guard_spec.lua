@@ -2,6 +2,7 @@
 local child = require "spec.support.child"
 local folder = require "spec.support.folder"
 local task = require "rocketmq.task"
+local uv = require "luv"
 local wait = require "rocketmq.mock.wait"
 
 -- Sends with the plugin's selector, then without any.
@@ -163,6 +164,41 @@ describe("the deadman", function()
       assert.matches("rmqlua: the selector 'p' at p.lua:1, now in p.lua:3, has not returned for "
         .. "200 ms, and a C function or a compiled loop cannot be stopped; ending without "
         .. "flushing; messages undelivered: 1\n$", said)
+    end
+  end)
+
+  it("says before, once, that nothing stops it, and goes on when it returns", function()
+    local slow = "return function() os.execute 'exec sleep 0.4 >/dev/null 2>&1' return 1 end"
+    local ended = run(slow, { ["plugin-warn"] = 10, ["plugin-limit"] = 0, deadman = 0 })
+    assert.equal("SEND_OK\nSEND_OK\n", ended.stdout)
+    local _, count = ended.stderr:gsub("rmqlua: a selector, a hook or a plugin's file has not "
+      .. "returned for %d+ ms, and is in a C function or a compiled loop, which no error", "")
+    assert.equal(1, count)
+    ended = run(slow, { ["plugin-warn"] = 10, ["plugin-limit"] = 0, deadman = 0,
+      ["log-level"] = "error" })
+    assert.is_nil(ended.stderr:find "has not returned")
+  end)
+
+  it("ends it also when nobody reads its stderr, and so does SIGTERM", function()
+    for _, case in ipairs { { deadman = 200, status = 1 }, { deadman = 0, status = 3 } } do
+      local words = arguments({ ["s.lua"] = SENDS, ["p.lua"] = [[
+        return function()
+          io.open("begun", "w"):close()
+          while true do io.stderr:write(("x"):rep(4096)) end
+        end]] }, { ["plugin-warn"] = 0, ["plugin-limit"] = 0, deadman = case.deadman })
+      local errors, code = uv.new_pipe(false), nil
+      words.args, words.stdio = words, { nil, nil, errors }
+      local handle = assert(uv.spawn(uv.exepath(), words, function(status) code = status end))
+      if case.deadman == 0 then
+        assert(wait(function() return uv.fs_stat(words.cwd .. "/begun") end, 10000))
+        handle:kill "sigterm"
+      end
+      local ended = wait(function() return code end, 10000)
+      if not ended then handle:kill "sigkill" end
+      assert.is_truthy(ended)
+      assert.equal(case.status, code)
+      handle:close()
+      errors:close()
     end
   end)
 
