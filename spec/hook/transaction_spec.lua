@@ -15,17 +15,24 @@ describe("the hook end_transaction", function()
   local message = { topic = "Orders", body = "x\0y", keys = { "k1", "k2" }, tags = "paid",
     properties = { region = "eu" }, flag = 7 }
 
-  before_each(function()
-    mock = new_mock { brokers = 2, topics = { Orders = 4 }, transaction_timeout = 30,
-      transaction_check_interval = 30 }
-    decision, seen = "unknown", {}
-    producer = rocketmq.transaction_producer { group = "tx", namesrv = mock.namesrv,
-      check = function() return decision end }
-  end)
-  after_each(function()
+  local function stop()
     producer:shutdown(100)
     mock:close()
+  end
+
+  -- Brokers that ask for a transaction's state after so many milliseconds, and once.
+  local function start(transaction_timeout)
+    mock = new_mock { brokers = 2, topics = { Orders = 4 },
+      transaction_timeout = transaction_timeout, transaction_check_interval = 60000 }
+    producer = rocketmq.transaction_producer { group = "tx", namesrv = mock.namesrv,
+      check = function() return decision end }
+  end
+
+  before_each(function()
+    decision, seen = "unknown", {}
+    start(60000)
   end)
+  after_each(stop)
 
   local function listen(more)
     local hook = { end_transaction = function(ctx) seen[#seen + 1] = ctx end }
@@ -57,11 +64,6 @@ describe("the hook end_transaction", function()
 
   for _, state in ipairs { "commit", "rollback", "unknown" } do
     it("sees a " .. state .. " that execute has decided", function()
-      mock:close()
-      mock = new_mock { brokers = 2, topics = { Orders = 4 }, transaction_timeout = 60000 }
-      producer:shutdown(100)
-      producer = rocketmq.transaction_producer { group = "tx", namesrv = mock.namesrv,
-        check = function() return "unknown" end }
       listen()
       local result = run(state)
       assert.equal(1, #seen)
@@ -72,6 +74,8 @@ describe("the hook end_transaction", function()
   for _, state in ipairs { "commit", "rollback", "unknown" } do
     it("sees a " .. state .. " that a check has decided", function()
       decision = state
+      stop()
+      start(30)
       listen()
       local result = run "unknown"
       assert(mock:wait(function() return #seen >= 2 end, 20000))

@@ -84,11 +84,11 @@ describe("a producer", function()
 
     it("and waits until the name server shows them, unless it shall not", function()
       mock:name_server():freeze()
-      local ok, err = producer:create_topic { topic = "New", timeout = 200 }
+      local ok, err = producer:create_topic { topic = "New", timeout = 1000 }
       assert.is_nil(ok)
       assert.equal("timeout", err.kind)
       assert.matches("does not show it so on broker broker%-a yet", err.message)
-      assert.is_true(producer:create_topic { topic = "New", timeout = 200, wait = false })
+      assert.is_true(producer:create_topic { topic = "New", wait = false })
       local waiting = task.spawn(function() return producer:create_topic { topic = "New" } end)
       mock:wait(function() return #mock:requests { code = "UPDATE_AND_CREATE_TOPIC" } == 6 end)
       mock:name_server():thaw()

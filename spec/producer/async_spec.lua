@@ -270,6 +270,7 @@ describe("send_async", function()
           note(result, err)
         end))
       end
+      assert(wait(function() return producer:stats().acknowledged == 19 end, 10000))
       local ok, err = producer:shutdown(30)
       assert.is_nil(ok)
       assert.equal("timeout", err.kind)

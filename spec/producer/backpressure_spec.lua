@@ -178,7 +178,7 @@ describe("back-pressure", function()
       rule:remove()
       assert_all_zero()
     end
-    for _ = 1, 20 do assert(producer:send(message)) end
+    for _ = 1, 20 do assert(producer:send(message, { timeout = 20000 })) end
   end)
 
   it("loses none of many oneways in a loop that never yields, with flat memory", function()

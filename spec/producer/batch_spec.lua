@@ -432,7 +432,7 @@ describe("send_batch", function()
   it("that fails unheard is told in the log, and by the exit status", function()
     local ended = child.run { "--mock", "-e", [[
       local rocketmq = require "rocketmq"
-      local producer = rocketmq.producer { group = "g", timeout = 50 }
+      local producer = rocketmq.producer { group = "g", timeout = 20000 }
       producer:send_batch_oneway({ { topic = "T", body = "a" }, { topic = "T", body = "b" } },
         { queue = { broker = "nobody", id = 0 } })
     ]] }

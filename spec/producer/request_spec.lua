@@ -85,6 +85,7 @@ describe("a request", function()
   end)
 
   it("that nobody replies to ends in time, and a late reply is counted", function()
+    assert(producer:send(message)) -- so that the request leaves at once
     local late
     mock:reply("Questions", function()
       late = true
@@ -192,6 +193,7 @@ describe("a request", function()
     end)
 
     it("calls it with the error, once", function()
+      assert(producer:send(message)) -- so that the request leaves at once
       local calls = {}
       assert(producer:request_async(message, { timeout = 20 }, function(reply, err)
         calls[#calls + 1] = { reply = reply, err = err }
