@@ -199,6 +199,52 @@ describe("a proxy", function()
     assert.is_true(most > 2 ^ 20 and most < 4 * 2 ^ 20, most)
   end)
 
+  it("is not read without end while the server behind it is not reached", function()
+    local closing = {}
+    local function tcp()
+      local socket = assert(uv.new_tcp())
+      closing[#closing + 1] = socket
+      return socket
+    end
+    finally(function()
+      for _, socket in ipairs(closing) do socket:close() end
+    end)
+    -- One whose queue of connections is full: whoever connects waits.
+    local server, may_accept, received = tcp(), false, 0
+    assert(server:bind("127.0.0.1", 0))
+    local function accept()
+      local socket = tcp()
+      if not server:accept(socket) then return end
+      socket:read_start(function(_, chunk) received = received + #(chunk or "") end)
+    end
+    assert(server:listen(1, function() if may_accept then accept() end end))
+    local port, connected, fillers = server:getsockname().port, 0, 0
+    repeat
+      fillers = fillers + 1
+      tcp():connect("127.0.0.1", port, function() connected = connected + 1 end)
+      local started = uv.hrtime()
+      mock:wait(function() return connected == fillers or uv.hrtime() - started > 5e8 end)
+    until connected < fillers
+    local front = new_mock { proxy = "127.0.0.1:" .. port }
+    local client = assert(raw_client.connect(front.namesrv))
+    finally(function()
+      client:close()
+      front:close()
+      for _, socket in ipairs(closing) do socket:close() end
+    end)
+    for _ = 1, 32 do client:send { code = 998, body = ("x"):rep(2 ^ 20) } end
+    local same, before = 0, 0 -- for so many looks nothing more has been read
+    front:wait(function()
+      local count = #front:requests()
+      same, before = count > 0 and count == before and same + 1 or 0, count
+      return same == 20
+    end, 20000)
+    assert.is_true(before < 8)
+    may_accept = true
+    accept()
+    assert.is_truthy(front:wait(function() return received > 32 * 2 ^ 20 end, 20000))
+  end)
+
   it("ends a client's connection with the server's, and the other way round", function()
     local client = assert(raw_client.connect(mock:name_server(1).addr))
     client:request { code = 105, ext = { topic = "Orders" } }

@@ -26,7 +26,8 @@ end
 ---@return rocketmq.mock.Link
 function Link.new(client, addr, trouble)
   local self = setmetatable({ client = client, addr = addr, trouble = trouble, closed = false,
-    early = {}, -- frames from before the connection stood
+    early = {}, -- frames from before the connection stood; `early_bytes` of them
+    early_bytes = 0,
     asked = {} }, Link) -- what is to be called with the answers, by opaque
   local host, port = split_address(addr)
   if not host then
@@ -70,6 +71,7 @@ function Link:connected()
   })
   for _, frame in ipairs(self.early) do self.upstream:put(frame) end
   self.early = {}
+  self.client:resume()
   self:settle(self.upstream, self.client)
 end
 
@@ -101,11 +103,15 @@ function Link:pass(frame, opaque, done)
     self.upstream:put(frame)
   else
     self.early[#self.early + 1] = frame
+    self.early_bytes = self.early_bytes + #frame
   end
 end
 
 ---What one read of the client brought has been passed.
-function Link:settled() self:settle(self.upstream, self.client) end
+function Link:settled()
+  if not self.upstream and self.early_bytes > MOST_UNSENT then self.client:hold() end
+  self:settle(self.upstream, self.client)
+end
 
 ---The client has taken what was written for it.
 function Link:drained()
