@@ -151,9 +151,15 @@ static void make_repeatable(rmq_settings *settings, rmq_io *io) {
   rmq_uv_io_seed(io, (uint64_t)settings->seed);
 }
 
-/* new(settings): the producer, or nil and what is wrong with the settings. */
+/* What a producer that has sent takes. */
+enum { PRODUCER_KIB = 32 };
+
+/* new(settings): the producer, or nil and what is wrong with the settings. The collector sees a few
+ * bytes of it only. A script that makes one after the other would wait long for its memory, were it
+ * not for the collector's step that each pays for. */
 static int producer_new(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
+  lua_gc(L, LUA_GCSTEP, PRODUCER_KIB);
   rmq_vm *vm = rmq_vm_of(L);
   rmq_settings settings;
   char why[512];

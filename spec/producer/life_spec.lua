@@ -1,4 +1,5 @@
 -- A producer from its start to its end, and what holds while many sends are under way.
+local child = require "spec.support.child"
 local cluster = require "spec.support.cluster"
 local ffi = require "ffi"
 local rocketmq = require "rocketmq"
@@ -313,6 +314,24 @@ describe("a producer", function()
       return #mock:requests { code = "UNREGISTER_CLIENT" } == 1
     end))
     assert.is_nil(watch.handle)
+  end)
+
+  it("that was shut down is collected soon, little as Lua sees of it", function()
+    local ended = child.run { "-e", [[
+      local rocketmq = require "rocketmq"
+      local made, most = setmetatable({}, { __mode = "k" }), 0
+      for _ = 1, 400 do
+        local producer = rocketmq.producer { group = "short", namesrv = "127.0.0.1:1" }
+        producer:shutdown()
+        made[producer] = true
+        local there = 0
+        for _ in pairs(made) do there = there + 1 end
+        most = math.max(most, there)
+      end
+      print(most)
+    ]] }
+    assert.equal("", ended.stderr)
+    assert.is_true(tonumber(ended.stdout) <= 20)
   end)
 
   it("that was shut down leaves nothing behind", function()
