@@ -130,7 +130,8 @@ static int check_change(rmq_send *member, size_t size) {
       &member->failure, RMQ_KIND_HOOK, RMQ_MESSAGE_ILLEGAL,
       "Sending to topic \"%s\" failed: hooks have made the messages of its batch "
       "longer, and with this one they take %zu bytes, and its properties %zu; "
-      "max_message_size allows %lld, and a batch properties of %d. Send fewer at a time.",
+      "max_message_size allows %lld, and a batch properties of %d. Send fewer at a time, with "
+      "auto_batch by a lower batch_max_bytes.",
       member->topic->name, size, properties, (long long)settings->max_message_size,
       RMQ_BATCH_PROPERTIES_MAX);
   return RMQ_ELIMIT;

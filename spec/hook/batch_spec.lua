@@ -133,6 +133,8 @@ describe("hooks of a batch", function()
     assert.same({ true, true, false }, { results[1] and true, results[2] and true, results[3] })
     assert.equal("hook", err.failed[3].kind)
     assert.matches("hooks have made the messages of its batch longer", err.failed[3].message)
+    assert.matches("Send fewer at a time, with auto_batch by a lower batch_max_bytes.",
+      err.failed[3].message, 1, true)
     assert.equal(2, #c.mock:messages "Orders")
   end)
 
