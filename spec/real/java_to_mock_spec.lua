@@ -124,7 +124,9 @@ for _, client in ipairs { "5.4.0", "4.9.2" } do
         local transaction = mock:transactions { msg_id = sent.msg_id }[1]
         local turn = (position - 1) % 3
         check_equal(turn == 1 and "rolled back" or "committed", transaction.state, sent, "state")
-        check_equal(turn == 2, transaction.checks > 0, sent, "that the broker asked")
+        -- About the others it may ask as well, when the client takes its time.
+        local is_asked = transaction.checks > 0
+        check_equal(true, is_asked or turn ~= 2, sent, "that the broker asked")
         -- Of the half message only; and what the client has put beside after the send.
         sent.properties.TRAN_MSG, sent.properties.__transactionId__ = nil, nil
         check_equal(turn ~= 1, messages[sent.index] ~= nil, sent, "that it is there")

@@ -18,15 +18,13 @@ function answer.refuse(code, text, ...)
   return { code = code, remark = text:format(...) }
 end
 
-local INVALID_PARAMETER = 29
-
 ---Refuses what a request has for a topic or a queue: older brokers have no code of its own for that.
 ---@param world table
 ---@param text string for string.format, which gets the rest
 ---@return rocketmq.mock.Answer
 function answer.invalid(world, text, ...)
   return answer.refuse(world.version < versions.V5_0_0 and wire.response.SYSTEM_ERROR
-    or INVALID_PARAMETER, text, ...)
+    or wire.response.INVALID_PARAMETER, text, ...)
 end
 
 -- What these say is about a message that the broker has.
