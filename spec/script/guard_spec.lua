@@ -168,14 +168,22 @@ describe("the deadman", function()
   end)
 
   it("says before, once, that nothing stops it, and goes on when it returns", function()
-    local slow = "return function() os.execute 'exec sleep 0.4 >/dev/null 2>&1' return 1 end"
-    local ended = run(slow, { ["plugin-warn"] = 10, ["plugin-limit"] = 0, deadman = 0 })
+    local SAID = "rmqlua: a selector, a hook or a plugin's file has not returned for %d+ ms, and "
+      .. "is in a C function or a compiled loop, which no error stops; until it returns nothing"
+    local options = { ["plugin-warn"] = 10, ["plugin-limit"] = 0, deadman = 0 }
+    local words = arguments({ ["s.lua"] = SENDS,
+      ["p.lua"] = "return function() os.execute 'until [ -e go ]; do sleep 0.02; done' "
+        .. "return 1 end",
+    }, options)
+    local one = child.start(words)
+    local said = wait(function() return one.stderr:find(SAID) end, 20000)
+    assert(io.open(words.cwd .. "/go", "w")):close()
+    local ended = one:wait()
+    assert.is_truthy(said, ended.stderr)
     assert.equal("SEND_OK\nSEND_OK\n", ended.stdout)
-    local _, count = ended.stderr:gsub("rmqlua: a selector, a hook or a plugin's file has not "
-      .. "returned for %d+ ms, and is in a C function or a compiled loop, which no error", "")
-    assert.equal(1, count)
-    ended = run(slow, { ["plugin-warn"] = 10, ["plugin-limit"] = 0, deadman = 0,
-      ["log-level"] = "error" })
+    assert.equal(1, select(2, ended.stderr:gsub(SAID, "")))
+    options["log-level"] = "error"
+    ended = run("return function() os.execute 'exec sleep 0.3 >/dev/null' return 1 end", options)
     assert.is_nil(ended.stderr:find "has not returned")
   end)
 
