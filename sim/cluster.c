@@ -96,7 +96,7 @@ static void make_broker(sim_cluster *cluster, int index) {
   broker->host.received = sim_broker_received;
   broker->host.owner = broker;
   snprintf(broker->name, sizeof broker->name, "broker-%c", 'a' + index);
-  snprintf(broker->host.name, sizeof broker->host.name, "%s.sim", broker->name);
+  snprintf(broker->host.name, sizeof broker->host.name, "broker-%c.sim", 'a' + index);
   place(cluster, &broker->host, FIRST_BROKER_IP + index, BROKER_PORT);
   sim_cluster_place_master(cluster, index);
 }
