@@ -81,30 +81,45 @@ int rmq_message_check_text(const char *field, rmq_slice text, rmq_failure *why) 
   return RMQ_EINVAL;
 }
 
-/* What to do instead of setting a property that the system reserves. */
-static const char *instead_of(rmq_slice name) {
-  static const struct {
-    const char *name, *instead;
-  } ways[] = {{"KEYS", "set the message's keys instead"},
-              {"TAGS", "set the message's tags instead"},
-              {"WAIT", "set the message's wait instead"},
-              {"DELAY", "set the message's delay_level instead"},
-              {"TIMER_DELAY_MS", "set the message's delay_ms instead"},
-              {"TIMER_DELAY_SEC", "set the message's delay_seconds instead"},
-              {"TIMER_DELIVER_MS", "set the message's deliver_at instead"},
-              {"BUYER_ID", "set the message's buyer_id instead"},
-              {"UNIQ_KEY", "each message gets an id of its own, result.msg_id"},
-              {"RECONSUME_TIME", "only messages to a %RETRY% topic may have it"},
-              {"MAX_RECONSUME_TIMES", "only messages to a %RETRY% topic may have it"}};
-  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-    if (rmq_slice_is(name, ways[i].name)) return ways[i].instead;
+/* A property that the system reserves: the field of a message that sets it, or what else there is to say. */
+typedef struct reserved {
+  const char *name, *field, *other;
+} reserved;
+
+static const reserved *find_reserved(rmq_slice name) {
+  static const reserved all[] = {
+      {"KEYS", "keys", NULL},
+      {"TAGS", "tags", NULL},
+      {"WAIT", "wait", NULL},
+      {"DELAY", "delay_level", NULL},
+      {"TIMER_DELAY_MS", "delay_ms", NULL},
+      {"TIMER_DELAY_SEC", "delay_seconds", NULL},
+      {"TIMER_DELIVER_MS", "deliver_at", NULL},
+      {"BUYER_ID", "buyer_id", NULL},
+      {"UNIQ_KEY", NULL, "each message gets an id of its own, result.msg_id"},
+      {"RECONSUME_TIME", NULL, "only messages to a %RETRY% topic may have it"},
+      {"MAX_RECONSUME_TIMES", NULL, "only messages to a %RETRY% topic may have it"}};
+  static const reserved any = {"", NULL, "choose another name"};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    if (rmq_slice_is(name, all[i].name)) return &all[i];
   }
-  return "choose another name";
+  return &any;
 }
 
-static int refuse_reserved(rmq_slice name, rmq_failure *why) {
-  rmq_failure_set(why, RMQ_KIND_MESSAGE, 0, "the property name %.*s is used by RocketMQ itself; %s",
-                  shown(name), name.ptr, instead_of(name));
+/* `may_set`: whoever has given it may set the message's fields; a hook sets keys and tags only. */
+static int refuse_reserved(rmq_slice name, bool may_set, rmq_failure *why) {
+  const reserved *found = find_reserved(name);
+  char rest[96];
+  if (!found->field) {
+    snprintf(rest, sizeof rest, "; %s", found->other);
+  } else if (may_set) {
+    snprintf(rest, sizeof rest, "; set the message's %s instead", found->field);
+  } else {
+    snprintf(rest, sizeof rest, ", and a hook cannot set it; set %s where the message is sent",
+             found->field);
+  }
+  rmq_failure_set(why, RMQ_KIND_MESSAGE, 0, "the property name %.*s is used by RocketMQ itself%s",
+                  shown(name), name.ptr, rest);
   return RMQ_EINVAL;
 }
 
@@ -150,7 +165,7 @@ static int put_user_properties(const rmq_message *message, rmq_buf *out, rmq_fai
     const rmq_field *property = &message->properties[i];
     if (rmq_property_is_reserved(property->name)) {
       if (rmq_message_is_retry_count(message, property->name)) continue;
-      return refuse_reserved(property->name, why);
+      return refuse_reserved(property->name, true, why);
     }
     if (rmq_properties_put(out, property->name, property->value) < 0) {
       return diagnose_property(property, why);
@@ -267,14 +282,24 @@ static bool has_property(const rmq_message *message, rmq_slice name) {
   return false;
 }
 
-int rmq_message_properties_again(const rmq_message *users, rmq_slice original, rmq_buf *out,
-                                 rmq_failure *why) {
+static int check_names_of_hook(const rmq_message *users, rmq_failure *why) {
   if (has_property(users, rmq_slice_text("INNER_MULTI_DISPATCH"))) {
     rmq_failure_set(why, RMQ_KIND_MESSAGE, 0,
                     "a hook cannot give a message light queues, because transactions and batches "
                     "must not have any; set lmq where the message is sent");
     return RMQ_EINVAL;
   }
+  for (size_t i = 0; i < users->n_properties; i++) {
+    rmq_slice name = users->properties[i].name;
+    bool may_set = rmq_slice_is(name, "KEYS") || rmq_slice_is(name, "TAGS");
+    if (rmq_property_is_reserved(name)) return refuse_reserved(name, may_set, why);
+  }
+  return 0;
+}
+
+int rmq_message_properties_again(const rmq_message *users, rmq_slice original, rmq_buf *out,
+                                 rmq_failure *why) {
+  if (check_names_of_hook(users, why) < 0) return RMQ_EINVAL;
   if (put_given(users, out, why) < 0) return RMQ_EINVAL;
   size_t given_len = rmq_buf_len(out);
   rmq_field field;
