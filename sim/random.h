@@ -4,18 +4,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Chance from a seed (splitmix64). Every part of a life that must not disturb another one has a
+#include "base/splitmix.h"
+
+/* Chance from a seed. Every part of a life that must not disturb another one has a
  * state of its own. */
 typedef struct sim_random {
   uint64_t state;
 } sim_random;
 
-static inline uint64_t sim_random_next(sim_random *random) {
-  uint64_t z = (random->state += UINT64_C(0x9E3779B97F4A7C15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
+static inline uint64_t sim_random_next(sim_random *random) { return rmq_splitmix(&random->state); }
 
 /* A number from `least` to `most`, both included. */
 static inline int64_t sim_random_between(sim_random *random, int64_t least, int64_t most) {

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "base/shown.h"
+#include "base/splitmix.h"
 #include "binding/lua_names.h"
 #include "script/loader.h"
 #include "script/plugins.h"
@@ -14,6 +15,8 @@
 
 /* Where the registry keeps the function that hashes 64-bit integers. */
 #define LONG_HASH "rocketmq.long_hash"
+/* And the state of the chance that all selectors share. */
+#define CHANCE "rocketmq.selector_chance"
 
 static const double exact = 9007199254740992.0; /* 2^53: from here on doubles skip integers */
 
@@ -134,17 +137,9 @@ static int raise_sentence(lua_State *L) {
   return lua_error(L);
 }
 
-/* SplitMix64: for spreading messages, not for secrets. */
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = *state += 0x9E3779B97F4A7C15u;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-  return z ^ z >> 31;
-}
-
 /* The state is upvalue 1 of who draws. */
 static int push_drawn(lua_State *L, int64_t n) {
-  uint64_t drawn = next_random(lua_touserdata(L, lua_upvalueindex(1)));
+  uint64_t drawn = rmq_splitmix(lua_touserdata(L, lua_upvalueindex(1)));
   lua_pushinteger(L, (lua_Integer)(drawn % (uint64_t)n) + 1);
   return 1;
 }
@@ -219,12 +214,20 @@ void rmq_lua_choosers_init(lua_State *L) {
   rmq_plugins_push_selectors(L);
   uint64_t *state = lua_newuserdata(L, sizeof *state);
   if (uv_random(NULL, NULL, state, sizeof *state, 0, NULL) != 0) *state = uv_hrtime();
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, CHANCE);
   for (const luaL_Reg *one = selectors; one->name; one++) {
     lua_pushvalue(L, -1);
     lua_pushcclosure(L, one->func, 1);
     lua_setfield(L, -3, one->name);
   }
   lua_pop(L, 2);
+}
+
+void rmq_lua_choosers_seed(lua_State *L, uint64_t seed) {
+  lua_getfield(L, LUA_REGISTRYINDEX, CHANCE);
+  *(uint64_t *)lua_touserdata(L, -1) = seed;
+  lua_pop(L, 1);
 }
 
 /* Selectors that have to be made, so that their names are no selectors. */
@@ -305,14 +308,13 @@ int luaopen_rocketmq_native_selector(lua_State *L) {
     lua_getfield(L, -1, one->name);
     lua_setfield(L, -3, one->name);
   }
-  lua_getfield(L, -1, "random");
-  lua_getupvalue(L, -1, 1);
+  lua_pop(L, 1);
+  lua_getfield(L, LUA_REGISTRYINDEX, CHANCE);
   lua_pushcclosure(L, draw, 1);
-  lua_setfield(L, -4, "draw");
+  lua_setfield(L, -2, "draw");
   lua_pushcfunction(L, spread);
-  lua_setfield(L, -4, "spread");
+  lua_setfield(L, -2, "spread");
   lua_pushcfunction(L, named);
-  lua_setfield(L, -4, "named");
-  lua_pop(L, 2);
+  lua_setfield(L, -2, "named");
   return 1;
 }

@@ -25,6 +25,11 @@ rmq_chooser_kind rmq_lua_choose_natively(lua_State *L, int selector, int arg, rm
  * may raise. */
 void rmq_lua_choosers_init(lua_State *L);
 
+/* From now on what selectors draw follows from this number: `random` called by another one, and where the
+ * turns of those that have to be made begin. They share it, whichever producer they are used with. What the
+ * core chooses by itself draws from its producer's rmq_io. */
+void rmq_lua_choosers_seed(lua_State *L, uint64_t seed);
+
 /* True when the value at `index` is a selector: a function, a table that can be called, or the name of
  * one. Otherwise a sentence is pushed, in which `what` is what the value is given for. */
 bool rmq_lua_check_selector(lua_State *L, int index, const char *what);

@@ -9,6 +9,7 @@
 #include "binding/lua_admin.h"
 #include "binding/lua_arguments.h"
 #include "binding/lua_batch.h"
+#include "binding/lua_choosers.h"
 #include "binding/lua_failure.h"
 #include "binding/lua_hook.h"
 #include "binding/lua_names.h"
@@ -136,9 +137,9 @@ static void forked(rmq_ending *ending) {
   rmq_vm_remove_ending(p->vm, ending);
 }
 
-/* Makes what happens by chance follow from the setting. Only the client id goes on being another one for
+/* Makes what happens by chance, in selectors too, follow from the setting. Only the client id goes on being another one for
  * each producer: brokers and replies know a producer by it. */
-static void make_repeatable(rmq_settings *settings, rmq_io *io) {
+static void make_repeatable(lua_State *L, rmq_settings *settings, rmq_io *io) {
   if (settings->seed == 0) return;
   if (!settings->instance_name || !settings->instance_name[0]) {
     char name[64];
@@ -149,6 +150,7 @@ static void make_repeatable(rmq_settings *settings, rmq_io *io) {
     settings->instance_name = rmq_copy_text(name, (size_t)length);
   }
   rmq_uv_io_seed(io, (uint64_t)settings->seed);
+  rmq_lua_choosers_seed(L, (uint64_t)settings->seed);
 }
 
 /* What a producer that has sent takes. */
@@ -180,7 +182,7 @@ static int producer_new(lua_State *L) {
   p->vm = vm;
   p->self = LUA_NOREF;
   p->io = io;
-  make_repeatable(&settings, io);
+  make_repeatable(L, &settings, io);
   p->producer = rmq_producer_new(&settings, io, rmq_vm_log(vm));
   rmq_arguments_init(&p->arguments);
   rmq_lua_sends_open(L, &p->sends, p->producer, &p->arguments, &p->pendings);

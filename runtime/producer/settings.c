@@ -139,7 +139,7 @@ const rmq_setting rmq_setting_table[] = {
   INTEGER(check_request_hold_max, NULL, "checkRequestHoldMax", "", 0, 1048576, "2000",
           "How many checks may wait for that; more are dropped, and brokers ask again."),
   INTEGER(seed, NULL, NULL, "", 0, INT32_MAX, "0",
-          "For tests: what happens by chance (where turns start, which name server is asked first, what a random selector draws) follows from this number; 0: from nothing."),
+          "For tests: what happens by chance (where turns start, which name server is asked first, what selectors draw) follows from this number; 0: from nothing."),
   {NULL, NULL, NULL, RMQ_SETTING_TEXT, NULL, 0, 0, NULL, NULL, NULL, 0},
 };
 /* clang-format on */

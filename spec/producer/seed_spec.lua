@@ -57,6 +57,23 @@ describe("a producer with a seed", function()
     end
   end)
 
+  it("lets selectors that draw in Lua do so, too", function()
+    local s = rocketmq.selector
+    for name, make in pairs {
+      random = function() return function(queues) return s.random(queues) end end,
+      hash_fnv1a = function() return function(queues) return s.hash_fnv1a(queues, {}, "") end end,
+      round_robin = s.round_robin,
+      sticky = function() return s.sticky { n = 3 } end,
+      weighted = function() return s.weighted { brokers = { ["broker-a"] = 3 } } end,
+    } do
+      local first = run(5, 7, { selector = make() })
+      assert.equal(first, (run(5, 7, { selector = make() })), name)
+      assert.is_true(distinct(function(seed)
+        return (run(5, seed, { selector = make() }))
+      end) > 2, name)
+    end
+  end)
+
   it("is a client of its own, of the name that it is given", function()
     local c = cluster.new({}, { seed = 3, instance_name = "mine" })
     assert.matches("@mine$", c.producer.client_id)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/splitmix.h"
 #include "net/uv/uv_state.h"
 
 /* --- time --- */
@@ -141,12 +142,7 @@ static uint64_t random_number(rmq_io *io) {
 
 void rmq_uv_io_seed(rmq_io *io, uint64_t seed) {
   uint64_t *s = rmq_uv_of(io)->random;
-  for (int i = 0; i < 4; i++) { /* splitmix64 makes the four words different, and not all zeros */
-    uint64_t z = seed += 0x9E3779B97F4A7C15U;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBU;
-    s[i] = z ^ z >> 31;
-  }
+  for (int i = 0; i < 4; i++) s[i] = rmq_splitmix(&seed); /* different words, and not all zeros */
 }
 
 static int become_somebody(rmq_uv_io *uv) {
