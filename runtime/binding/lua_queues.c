@@ -20,6 +20,15 @@ static uint64_t limit_of(const rmq_lua_queues *list) {
   return loop > QUICK_NS ? loop : QUICK_NS;
 }
 
+/* So many nanoseconds in ticks. Making the list took `ticks` and `ns`, which is long enough to find out how
+ * long a tick is. A counter that seems faster than any processor's has leapt, perhaps back: then no time at
+ * all is enough, and the list is looked at whole each time. */
+static uint64_t limit_in_ticks(uint64_t limit_ns, uint64_t ticks, uint64_t ns) {
+  enum { TICKS_A_NS_MAX = 16 };
+  double ticks_a_ns = (double)ticks / (double)(ns + 1);
+  return ticks_a_ns < TICKS_A_NS_MAX ? (uint64_t)((double)limit_ns * ticks_a_ns) : 0;
+}
+
 static void push_queues(lua_State *L, rmq_lua_queues *list, const rmq_choice *choice) {
   const rmq_publish *publish = choice->publish;
   lua_createtable(L, (int)list->n, 0);
@@ -37,11 +46,9 @@ rmq_lua_queues *rmq_lua_queues_make(lua_State *L, const rmq_choice *choice) {
   rmq_lua_queues *list = lua_newuserdata(L, sizeof *list + n * sizeof list->at[0]);
   int memory = lua_gettop(L);
   *list = (rmq_lua_queues){.version = choice->publish->version, .n = n};
-  /* Making it takes long enough to find out how long a tick is. */
   uint64_t ticks = rmq_ticks(), ns = uv_hrtime();
   push_queues(L, list, choice);
-  double ticks_a_ns = (double)(rmq_ticks() - ticks) / (double)(uv_hrtime() - ns + 1);
-  list->limit = (uint64_t)((double)limit_of(list) * ticks_a_ns);
+  list->limit = limit_in_ticks(limit_of(list), rmq_ticks() - ticks, uv_hrtime() - ns);
   lua_setfenv(L, memory);
   rmq_lua_push_queue_metatable(L);
   list->metatable = lua_topointer(L, -1);
