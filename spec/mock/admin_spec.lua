@@ -37,8 +37,13 @@ describe("a broker of the mock", function()
     assert.same({ 3, 2, 4 }, { route.queues[1].read_queue_nums, route.queues[1].write_queue_nums,
       route.queues[1].perm })
     assert.equal(0, create({ perm = "6", topicSysFlag = "2" }).code)
-    assert.same({ 6, 2 }, { mock:name_server():route("New").queues[1].perm,
-      mock:name_server():route("New").queues[1].topic_sys_flag })
+    local function perm_and_flag()
+      local queue = mock:name_server():route("New").queues[1]
+      return { queue.perm, queue.topic_sys_flag }
+    end
+    assert.same({ 6, 2 }, perm_and_flag())
+    mock:broker("broker-a"):set_topic("New", { perm = 4 })
+    assert.same({ 4, 2 }, perm_and_flag())
   end)
 
   it("refuses topics as real ones do", function()

@@ -160,6 +160,11 @@ describe("an assertion about a mock", function()
     } do
       assert.matches(cannot, failure(of))
     end
+    -- Three of them are more than two, whatever there was besides.
+    assert.not_sent(small.mock, nil, 2)
+    assert.matches("sent: expected exactly 2 messages like {}, found 3", failure(function()
+      assert.sent(small.mock, nil, 2)
+    end), 1, true)
     small.mock:clear()
     assert.not_sent(small.mock, { body = "m1" })
     assert.not_requests(small.mock)

@@ -70,6 +70,10 @@ describe("a server of the mock", function()
     assert.equal("end", client:wait_end())
     local bad = mock:bad_input()
     assert.equal(1, #bad)
+    local fields = {}
+    for name in pairs(bad[1]) do fields[#fields + 1] = name end
+    table.sort(fields)
+    assert.same({ "at", "connection", "time", "why" }, fields)
     assert.equal("namesrv-1", bad[1].at)
     assert.matches("asks in HTTP", bad[1].why)
     assert.is_truthy(assert(raw_client.connect(mock.namesrv)):request(ROUTE))

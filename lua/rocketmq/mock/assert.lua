@@ -54,14 +54,14 @@ local function describe_request(request)
   return request.topic and text .. ", topic " .. request.topic or text
 end
 
--- What an assertion is about: where candidates come from, what a description may have, and how
--- they are called.
+-- What an assertion is about: where candidates come from, which of what the mock keeps that is, what a
+-- description may have, and how they are called.
 local kinds = {
-  sent = { noun = "message", plural = "messages", rows = message_rows,
+  sent = { noun = "message", plural = "messages", kept = "messages", rows = message_rows,
     describe = describe_message, candidates = function(mock) return mock:messages() end },
-  attempts = { noun = "attempt", plural = "attempts", rows = message_rows,
+  attempts = { noun = "attempt", plural = "attempts", kept = "requests", rows = message_rows,
     describe = describe_message, candidates = function(mock) return mock:attempts() end },
-  requests = { noun = "request", plural = "requests", rows = request_rows,
+  requests = { noun = "request", plural = "requests", kept = "requests", rows = request_rows,
     describe = describe_request, candidates = function(mock, wanted)
       return mock:requests { at = wanted.at }
     end },
@@ -104,15 +104,15 @@ local function nothing_there(mock, kind)
     table.concat(names, "\n"))
 end
 
--- Raises when what is not found may be among what the mock has forgotten: nobody can tell then.
-local function check_memory(name, mock, plural)
-  local messages, requests = mock.world.journal:forgotten()
-  local forgotten = plural == "messages" and messages or requests
+-- Raises when what is not found may be among what the mock has forgotten: nobody can tell then. What is
+-- found and too much is too much all the same.
+local function check_memory(name, mock, kept)
+  local journal = mock.world.journal
+  local forgotten = journal:forgotten(kept)
   if forgotten == 0 then return end
   error(("%s: this cannot be told: %d %s are no longer kept; give the mock a greater 'keep' or "
-    .. "'keep_bytes' (they are %d and %d), or clear it in between"):format(name, forgotten,
-    plural == "messages" and plural or "requests", mock.world.journal.keep,
-    mock.world.journal.keep_bytes), 0)
+    .. "'keep_bytes' (they are %d and %d), or clear it in between"):format(name, forgotten, kept,
+    journal.keep, journal.keep_bytes), 0)
 end
 
 -- Whether it holds; what was found; and the text for when it does not, or should not, hold.
@@ -124,7 +124,7 @@ local function examine(name, mock, wanted, count)
   if not ok then error((candidates:gsub("^rocketmq/mock/assert%.lua:%d+: ", "")), 0) end
   local found, others = matching.pick(prepared(name, wanted), kind.rows, candidates)
   local holds = count == nil and #found > 0 or #found == count
-  if count or #found == 0 then check_memory(name, mock, kind.plural) end
+  if #found <= (count or 0) then check_memory(name, mock, kind.kept) end
   return holds, found, function(is_wanted)
     local text = ("%s: expected %s %s like %s, found %d."):format(name,
       is_wanted and (count and "exactly" or "at least") or (count and "not exactly" or "not"),

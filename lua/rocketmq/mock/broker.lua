@@ -15,6 +15,7 @@ local TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 ---@field write integer write queues
 ---@field read integer read queues
 ---@field perm integer 4 read, 2 write, 1 inherit
+---@field sys_flag integer? as its making said; only routes tell it
 
 ---@type rocketmq.mock.Field[]
 local topic_fields = {
@@ -131,6 +132,7 @@ function Broker:set_topic(name, given)
     write = given.write_queues or given.queues or old.write,
     read = given.read_queues or given.queues or old.read,
     perm = given.perm or old.perm,
+    sys_flag = old.sys_flag,
   }
 end
 

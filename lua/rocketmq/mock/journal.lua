@@ -55,7 +55,9 @@ local List = {}
 List.__index = List
 
 local function new_list(keep, keep_bytes)
-  return setmetatable({ keep = keep, keep_bytes = keep_bytes, bytes = 0,
+  return setmetatable({ keep = keep, keep_bytes = keep_bytes,
+    bytes = 0, -- of all that are here
+    sizes = {}, -- of each, by its place
     put_in_all = 0, -- so many have come
     forgotten = 0, -- the first so many of them are no longer here
   }, List)
@@ -65,7 +67,7 @@ function List:place(number) return number % self.keep + 1 end
 
 function List:forget_oldest()
   local at = self:place(self.forgotten)
-  self.bytes = self.bytes - self[at].bytes
+  self.bytes = self.bytes - self.sizes[at]
   self[at] = false
   self.forgotten = self.forgotten + 1
 end
@@ -79,8 +81,8 @@ function List:put(entry, bytes)
     return
   end
   if number - self.forgotten == self.keep then self:forget_oldest() end
-  entry.bytes = bytes
-  self[self:place(number)] = entry
+  local at = self:place(number)
+  self[at], self.sizes[at] = entry, bytes
   self.bytes = self.bytes + bytes
   while self.bytes > self.keep_bytes and self.forgotten < number do self:forget_oldest() end
 end
@@ -325,11 +327,11 @@ function Journal:requests(filter)
   end, open_request)
 end
 
----How many messages, and how many requests, have come and are no longer kept.
----@return integer messages
----@return integer requests
-function Journal:forgotten()
-  return self.message_list.forgotten, self.request_list.forgotten
+---How many have come and are no longer kept.
+---@param of "messages"|"requests"
+---@return integer
+function Journal:forgotten(of)
+  return (of == "messages" and self.message_list or self.request_list).forgotten
 end
 
 ---How many requests have come in all, forgotten ones included.
