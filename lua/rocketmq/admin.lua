@@ -32,10 +32,11 @@ local Admin = {}
 --- Makes a topic, or changes one that is there, on every master. When it returns true, the name server
 --- in use shows the topic there with these queues, so what is sent next finds them.
 ---@param topic rocketmq.NewTopic
+---@param ... nil there are none: what is given here is refused
 ---@return true? ok
 ---@return rocketmq.Error? err with one try for each broker that did not make it; the others did
 function Admin:create_topic(topic, ...)
-  if select("#", ...) > 0 then
+  if (...) ~= nil then
     error("create_topic takes one table; timeout and all else stands in it", 2)
   end
   return take(native.create_topic(self.handle, topic))

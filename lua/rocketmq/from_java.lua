@@ -55,7 +55,6 @@ local ACL = "rocketmq.hook.acl signs requests; producer:add_hook adds it"
 -- Settings that Java's producer has, or others, and what there is in their place.
 local instead = {
   accessKey = ACL,
-  access_key = ACL,
   acl = ACL,
   asyncSenderExecutor = NO_THREADS,
   callbackExecutor = NO_THREADS,
@@ -81,15 +80,22 @@ local instead = {
   vipChannelEnabled = "a broker's second port is not used. Leave it out",
 }
 
+-- The same for a name in Lua's spelling: use_tls and useTLS.
+local function letters(name) return name:gsub("_", ""):lower() end
+
+local by_letters = {}
+for name, text in pairs(instead) do by_letters[letters(name)] = text end
+
 ---The sentence about the first setting that there is not here, when it is one of Java's.
 ---@param settings table<string, any>
 ---@return string?
 function from_java.setting(settings)
   local found
   for name in pairs(settings) do
-    if instead[name] and (not found or name < found) then found = name end
+    local is_known = type(name) == "string" and by_letters[letters(name)]
+    if is_known and (not found or name < found) then found = name end
   end
-  return found and ("unknown setting '%s': %s"):format(found, instead[found])
+  return found and ("unknown setting '%s': %s"):format(found, by_letters[letters(found)])
 end
 
 return from_java

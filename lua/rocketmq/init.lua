@@ -16,7 +16,7 @@
 ---@field reply fun(request: table, body: string): rocketmq.Message?, rocketmq.Error?
 ---@field load_selector fun(path: string): string?, rocketmq.Error? as --selector: gives its name
 ---@field load_hook fun(path: string): string?, rocketmq.Error? as --hook: gives its name
----@field reload fun(): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
+---@field reload fun(...: any): true?, rocketmq.Error? what SIGHUP does: loads the plugins again
 local rocketmq = {}
 
 local naming = require "rocketmq.naming"

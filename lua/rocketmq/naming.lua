@@ -48,11 +48,15 @@ function naming.unknown(what, name, known)
     or "; known are " .. table.concat(known, ", "))
 end
 
----Lets a table say what is meant when a field is read that it does not have.
+---Lets a table say what is meant when a field is read that it does not have. Names that begin with an
+---underscore are nil: libraries ask the metatable of whatever they are given for `__eq` or `_name`.
 ---@param class table its metatable is this function's from here on
 ---@param hint fun(name: any): string the sentence
 function naming.guard_names(class, hint)
-  setmetatable(class, { __index = function(_, name) error(hint(name), 2) end })
+  setmetatable(class, { __index = function(_, name)
+    if type(name) == "string" and name:find "^_" then return nil end
+    error(hint(name), 2)
+  end })
 end
 
 -- The names of a function's parameters, without `self`, and whether it has that.

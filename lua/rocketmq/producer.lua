@@ -107,11 +107,15 @@ local function refuse_message(self, message, method)
   error("the message must be a table, not " .. type(message), 3)
 end
 
--- Raises at the caller of a method that sends. An argument that nobody looks at is mostly a callback.
-local function refuse_surplus(method, takes, surplus)
+-- Raises at the caller of a method that sends. An argument that nobody looks at is mostly a callback; then
+-- `hint` says what becomes of those.
+local function refuse_surplus(method, takes, surplus, hint)
   error(naming.surplus("producer:" .. method, takes, surplus)
-    .. (type(surplus) == "function" and "; send_async calls back, send waits" or ""), 3)
+    .. (type(surplus) == "function" and "; " .. hint or ""), 3)
 end
+
+local CALLS_BACK = "send_async calls back, send waits"
+local ONE_CALLBACK = "the one callback gets the result or the error"
 
 -- Whether a message has one of the fields that few have. C reads those from the table, so that all
 -- other messages need not hand them over.
@@ -155,12 +159,15 @@ local M = { check_options = check_options, hand_over = hand_over }
 --- Sends a message and waits, in this coroutine only, until a broker has stored it.
 ---@param message rocketmq.Message
 ---@param options? rocketmq.SendOptions
+---@param surplus? nil there is none: what is given here is refused
 ---@return rocketmq.Result? result nil when it failed
 ---@return rocketmq.Error? err
 function Producer:send(message, options, surplus)
   local send = type(message) == "table" and self.sender
   if not send then refuse_message(self, message) end
-  if surplus ~= nil then refuse_surplus("send", { "message", "options" }, surplus) end
+  if surplus ~= nil then
+    refuse_surplus("send", { "message", "options" }, surplus, CALLS_BACK)
+  end
   local tags, keys, properties = message.tags, message.keys, message.properties
   local flag, wait, more = message.flag, message.wait, has_more(message)
   if options ~= nil and type(options) ~= "table" then check_options(options) end
@@ -233,13 +240,14 @@ end
 ---@param message rocketmq.Message
 ---@param options? rocketmq.SendOptions may be left out before a callback
 ---@param callback? fun(result: rocketmq.Result?, err: rocketmq.Error?)
+---@param surplus? nil there is none: what is given here is refused
 ---@return true? ok
 ---@return rocketmq.Error? err why the message was not accepted
 function Producer:send_async(message, options, callback, surplus)
   local async = type(message) == "table" and self.async
   if not async then refuse_message(self, message, "send_async") end
   if surplus ~= nil then
-    refuse_surplus("send_async", { "message", "options", "callback" }, surplus)
+    refuse_surplus("send_async", { "message", "options", "callback" }, surplus, ONE_CALLBACK)
   end
   options, callback = read_callback(options, callback, "send_async")
   return send_later(async, message, options, callback)
@@ -251,12 +259,15 @@ end
 --- status 3. Waits for room as send_async does.
 ---@param message rocketmq.Message
 ---@param options? rocketmq.SendOptions
+---@param surplus? nil there is none: what is given here is refused
 ---@return true? ok
 ---@return rocketmq.Error? err why the message was not accepted
 function Producer:send_oneway(message, options, surplus)
   local oneway = type(message) == "table" and self.oneway
   if not oneway then refuse_message(self, message, "send_oneway") end
-  if surplus ~= nil then refuse_surplus("send_oneway", { "message", "options" }, surplus) end
+  if surplus ~= nil then
+    refuse_surplus("send_oneway", { "message", "options" }, surplus, CALLS_BACK)
+  end
   return send_later(oneway, message, options)
 end
 
@@ -605,10 +616,11 @@ for name, method in pairs(require "rocketmq.admin") do Producer[name] = method e
 naming.guard_methods("producer", Producer, { "add_hook", "flush", "remove_hook", "set_namesrv",
   "settings", "shutdown", "stats" })
 
--- The ones that send one message count their arguments themselves, which takes no time.
-for _, name in ipairs { "create_topic", "earliest_time", "faults", "max_offset", "min_offset",
-  "query_message", "queues", "recall", "request", "request_async", "search_offset", "send_batch",
-  "send_batch_async", "send_batch_oneway", "view_message" } do
+-- send, send_async and send_oneway count their arguments themselves, which takes no time; what create_topic
+-- says of them is more than this would.
+for _, name in ipairs { "earliest_time", "faults", "max_offset", "min_offset", "query_message",
+  "queues", "recall", "request", "request_async", "search_offset", "send_batch", "send_batch_async",
+  "send_batch_oneway", "view_message" } do
   Producer[name] = naming.limit_arguments("producer:" .. name, Producer[name])
 end
 

@@ -80,6 +80,12 @@ describe("a producer", function()
     transactions:shutdown()
   end)
 
+  it("has no metamethods that libraries may ask for, and says so with nil", function()
+    assert.same({ producer }, { producer })
+    assert.is_nil(getmetatable(producer).__call)
+    assert.is_nil(getmetatable(producer)._name)
+  end)
+
   it("is a producer only for its own methods", function()
     local Producer = getmetatable(producer).__index
     assert.error_matches(function() producer.send(message) end, "producer:send.* with a colon")

@@ -66,7 +66,8 @@ describe("a producer's settings", function()
       topics = "producer:queues%(topic%)", rpcHook = "producer:add_hook",
       callbackExecutor = "callbacks and checks run as tasks", vipChannelEnabled = "Leave it out",
       transactionListener = "rocketmq.transaction_producer takes it as check",
-      enableBackpressureForAsyncMode = "max_inflight",
+      enableBackpressureForAsyncMode = "max_inflight", use_tls = "there is no TLS yet",
+      access_key = "producer:add_hook adds it", namespace_v2 = "a hook's before_request can",
     } do
       raises(with { [name] = true }, "unknown setting '" .. name .. "': .*" .. hint)
     end

@@ -51,8 +51,9 @@ end
 
 -- The name of a function that only hooks have.
 local function hook_function(value)
+  local has_function = require("rocketmq.hook").has_function
   for name in pairs(value) do
-    if require("rocketmq.hook").has_function(name) then return name end
+    if has_function(name) then return name end
   end
 end
 
@@ -249,9 +250,10 @@ end
 
 --- Reads all files again; nothing is changed unless all of them are well. Messages that are under way
 --- keep what they have.
+---@param ... any is not looked at: what calls it back may give the name of a signal, or of a file
 ---@return true? ok
 ---@return rocketmq.Error? err
-function M.reload()
+function M.reload(...) -- luacheck: no unused args
   local ok, err = change({}, function(list)
     for _, source in ipairs(state.sources) do read_source(list, source) end
   end)
