@@ -44,8 +44,7 @@ typedef struct rmq_new_topic {
   int32_t read_queues, write_queues; /* on each broker, 0 to RMQ_ROUTE_QUEUES_MAX */
   int32_t perm;                      /* RMQ_PERM_READ and RMQ_PERM_WRITE */
   bool order;
-  int32_t
-      sys_flag; /* RocketMQ's flags of units: 1 the topic is one of a unit, 2 groups of units read it */
+  int32_t sys_flag;            /* of units: 1 the topic is a unit's, 2 groups of units read it */
   const rmq_field *attributes; /* "message.type" = "FIFO"; names without Java's leading '+' */
   size_t n_attributes;
   /* Where: on all brokers of a cluster, on these brokers, or (neither) on those that have the topic

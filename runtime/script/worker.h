@@ -7,8 +7,8 @@
 #include "script/loader.h"
 #include "script/vm.h"
 
-/* What the files that make up the worker share. Rooms above see vm.h, guard.h,
- * plugins.h and loader.h. */
+/* What the files that make up the worker share. The room `binding` sees vm.h, guard.h, plugins.h and
+ * loader.h. */
 
 typedef enum rmq_task_state {
   RMQ_TASK_FREE,    /* in the pool */
