@@ -156,12 +156,17 @@ static void make_repeatable(lua_State *L, rmq_settings *settings, rmq_io *io) {
 /* What a producer that has sent takes. */
 enum { PRODUCER_KIB = 32 };
 
-/* new(settings): the producer, or nil and what is wrong with the settings. The collector sees a few
- * bytes of it only. A script that makes one after the other would wait long for its memory, were it
- * not for the collector's step that each pays for. */
+/* The collector sees a few bytes of a producer only. A script that makes one after the other would wait
+ * long for their memory, were it not for the step that each pays for. A step would start a collector that
+ * a script has stopped. */
+static void pay_collector(lua_State *L) {
+  if (lua_gc(L, LUA_GCISRUNNING, 0)) lua_gc(L, LUA_GCSTEP, PRODUCER_KIB);
+}
+
+/* new(settings): the producer, or nil and what is wrong with the settings. */
 static int producer_new(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_gc(L, LUA_GCSTEP, PRODUCER_KIB);
+  pay_collector(L);
   rmq_vm *vm = rmq_vm_of(L);
   rmq_settings settings;
   char why[512];

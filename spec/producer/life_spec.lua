@@ -340,6 +340,14 @@ describe("a producer", function()
     assert.is_true(tonumber(ended.stdout) <= 20)
   end)
 
+  it("leaves a collector alone that the script has stopped", function()
+    collectgarbage "stop"
+    c:add_producer()
+    local is_running = collectgarbage "isrunning"
+    collectgarbage "restart"
+    assert.is_false(is_running)
+  end)
+
   it("that was shut down leaves nothing behind", function()
     local function use()
       local p = rocketmq.producer { group = "short", namesrv = c.mock.namesrv }
