@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "binding/lua_hook_ctx.h"
+#include "binding/lua_hook_set.h"
 #include "net/uv/uv_io.h"
 #include "script/guard.h"
 
@@ -16,35 +17,8 @@ enum { HANDLER = 1, CALLER, COLLECTOR, RESTS = COLLECTOR };
 /* The upvalues of the function that calls hooks. */
 enum { SLOTS = 1, CTX_METATABLE, REQUEST_METATABLE, BOX, UPVALUES = BOX };
 
-/* Errors that are told with their traceback: the first at each of so many places in a hook. */
-enum { PLACES = 32 };
-
 /* States are made in blocks that are never moved, because the core holds pointers into them. */
 enum { BLOCK = 32 };
-
-static const char *const function_names[RMQ_HOOK_FUNCTIONS] = {
-    "check_forbidden", "before", "after", "end_transaction", "before_request", "after_response"};
-
-/* A hook. The memory of a userdata, which the script's table keeps as long as it lives. */
-struct rmq_lua_hook {
-  bool strict;
-  size_t n_places;
-  uint32_t places[PLACES]; /* hashes of where errors were that have been told */
-  char name[];
-};
-
-/* The hooks of a time. */
-struct rmq_lua_hook_set {
-  unsigned holders; /* the producer, and attempts that began with it */
-  int functions;    /* registry reference: the list of all functions, false where there is none, and
-                     * behind them the hooks' userdata */
-  unsigned has;     /* one bit for each kind of function that one of them has */
-  size_t n;
-  struct {
-    rmq_lua_hook *hook;
-    unsigned has; /* likewise */
-  } hooks[];
-};
 
 /* One call of the core's, while it is handled. */
 typedef struct rmq_lua_hook_handling {
@@ -55,88 +29,6 @@ typedef struct rmq_lua_hook_handling {
   size_t at;        /* the hook whose turn it is */
   int status;
 } handling;
-
-/* --- Sets of hooks --- */
-
-static void let_go(rmq_lua_hooks *all, rmq_lua_hook_set *set) {
-  if (!set || --set->holders > 0) return;
-  luaL_unref(rmq_vm_state(all->vm), LUA_REGISTRYINDEX, set->functions);
-  free(set);
-}
-
-static rmq_lua_hook_set *hold(rmq_lua_hook_set *set) {
-  set->holders++;
-  return set;
-}
-
-/* Pushes the userdata of the hook whose table is at `table`. It is made once, because it knows what
- * has been told already. */
-static rmq_lua_hook *push_hook(lua_State *L, int known, int table) {
-  lua_pushvalue(L, table);
-  lua_rawget(L, known);
-  if (lua_isuserdata(L, -1)) return lua_touserdata(L, -1);
-  lua_pop(L, 1);
-  lua_getfield(L, table, "name");
-  size_t len;
-  const char *name = luaL_checklstring(L, -1, &len);
-  rmq_lua_hook *hook = lua_newuserdata(L, sizeof *hook + len + 1);
-  memset(hook, 0, sizeof *hook);
-  memcpy(hook->name, name, len + 1);
-  lua_getfield(L, table, "strict");
-  hook->strict = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  lua_remove(L, -2);
-  lua_pushvalue(L, table);
-  lua_pushvalue(L, -2);
-  lua_rawset(L, known);
-  return hook;
-}
-
-/* Puts the functions of one hook into the list at `functions`. */
-static unsigned put_functions(lua_State *L, int functions, int table, size_t i) {
-  unsigned has = 0;
-  for (int f = 0; f < RMQ_HOOK_FUNCTIONS; f++) {
-    lua_getfield(L, table, function_names[f]);
-    if (lua_isfunction(L, -1)) {
-      has |= 1u << f;
-    } else {
-      lua_pop(L, 1);
-      lua_pushboolean(L, false);
-    }
-    lua_rawseti(L, functions, (int)i * RMQ_HOOK_FUNCTIONS + f + 1);
-  }
-  return has;
-}
-
-static rmq_lua_hook_set *make_set(lua_State *L, const rmq_lua_hooks *all, int list) {
-  size_t n = lua_objlen(L, list);
-  int base = lua_gettop(L);
-  int functions = base + 1, known = base + 3, table = base + 4;
-  lua_createtable(L, (int)n * (RMQ_HOOK_FUNCTIONS + 1), 0);
-  lua_rawgeti(L, LUA_REGISTRYINDEX, all->kept);
-  lua_getfield(L, -1, "known");
-  rmq_lua_hook_set *set = lua_newuserdata(L, sizeof *set + n * sizeof set->hooks[0]);
-  lua_insert(L, base + 1); /* what may raise is done with memory that the collector frees */
-  functions++, known++, table++;
-  set->has = 0;
-  for (size_t i = 0; i < n; i++) {
-    lua_rawgeti(L, list, (int)i + 1);
-    luaL_checktype(L, table, LUA_TTABLE);
-    set->hooks[i].has = put_functions(L, functions, table, i);
-    set->has |= set->hooks[i].has;
-    set->hooks[i].hook = push_hook(L, known, table);
-    lua_rawseti(L, functions, (int)(n * RMQ_HOOK_FUNCTIONS + i) + 1);
-    lua_settop(L, known);
-  }
-  lua_pushvalue(L, functions);
-  set->functions = luaL_ref(L, LUA_REGISTRYINDEX);
-  set->n = n;
-  set->holders = 1;
-  rmq_lua_hook_set *made = rmq_alloc(sizeof *made + n * sizeof made->hooks[0]);
-  memcpy(made, set, sizeof *made + n * sizeof made->hooks[0]);
-  lua_settop(L, base);
-  return made;
-}
 
 /* --- States --- */
 
@@ -168,7 +60,7 @@ static rmq_lua_hook_state *take_state(lua_State *L, rmq_lua_hooks *all, rmq_lua_
   if (!all->free) add_block(L, all);
   rmq_lua_hook_state *state = all->free;
   all->free = state->next;
-  state->set = hold(set);
+  state->set = rmq_lua_hook_set_hold(set);
   state->ctx = state->message = NULL;
   state->filled = 0;
   return state;
@@ -182,7 +74,7 @@ static void give_back(rmq_lua_hooks *all, rmq_lua_hook_state *state) {
     lua_rawseti(L, -2, state->slot + i);
   }
   lua_pop(L, 1);
-  let_go(all, state->set);
+  rmq_lua_hook_set_let_go(all, state->set);
   state->set = NULL;
   state->next = all->free;
   all->free = state;
@@ -204,55 +96,10 @@ static int handle_error(lua_State *L) {
   return 1;
 }
 
-/* How much of a text is the place that it begins with, "file:line:"; all of its first line when it
- * has none. */
-static size_t place_len(const char *text) {
-  size_t len = strcspn(text, "\n");
-  for (size_t i = 0; i < len; i++) {
-    if (text[i] != ':') continue;
-    size_t digits = strspn(text + i + 1, "0123456789");
-    if (digits > 0 && text[i + 1 + digits] == ':') return i + 1 + digits;
-  }
-  return len;
-}
-
-static uint32_t hash_place(rmq_lua_hook_function function, const char *text) {
-  size_t len = place_len(text);
-  uint32_t hash = 2166136261u ^ (uint32_t)function;
-  for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-  return hash;
-}
-
-/* True for the first error at a place, which is then told. */
-static bool is_new(rmq_lua_hook *hook, rmq_lua_hook_function function, const char *text) {
-  uint32_t hash = hash_place(function, text);
-  for (size_t i = 0; i < hook->n_places; i++) {
-    if (hook->places[i] == hash) return false;
-  }
-  if (hook->n_places == PLACES) return false;
-  hook->places[hook->n_places++] = hash;
-  return true;
-}
-
-/* A line of the log for each line of the text. */
-static void tell(const rmq_log *log, const char *text) {
-  while (*text) {
-    size_t len = strcspn(text, "\n");
-    rmq_log_line(log, RMQ_LOG_ERROR, "%.*s", (int)len, text);
-    text += len + (text[len] == '\n');
-  }
-}
-
 /* Counts an error, whose text has a traceback behind it. */
 static void note_error(const handling *h, const char *text) {
-  rmq_lua_hook *hook = h->set->hooks[h->at].hook;
-  rmq_lua_hook_function function = h->event->function;
   h->all->errors++;
-  if (!is_new(hook, function, text)) return;
-  const rmq_log *log = rmq_vm_log(h->all->vm);
-  rmq_log_line(log, RMQ_LOG_ERROR, "hook %s: its function %s failed; this is told once", hook->name,
-               function_names[function]);
-  tell(log, text);
+  rmq_lua_hook_tell(h->set->hooks[h->at].hook, rmq_vm_log(h->all->vm), h->event->function, text);
 }
 
 static rmq_slice topic_of(const handling *h) {
@@ -482,11 +329,11 @@ static void update_table(rmq_lua_hooks *all);
 
 static int run_once(rmq_lua_hooks *all, rmq_lua_hook_event *event, rmq_failure *why) {
   if (!all->set) return 0;
-  rmq_lua_hook_set *set = hold(all->set); /* a hook may change the hooks */
+  rmq_lua_hook_set *set = rmq_lua_hook_set_hold(all->set); /* a hook may change the hooks */
   handling h = {.all = all, .event = event, .set = set, .why = why};
   run(&h);
   if (event->state) give_back(all, event->state);
-  let_go(all, set);
+  rmq_lua_hook_set_let_go(all, set);
   return h.status;
 }
 
@@ -499,12 +346,12 @@ static int before(void *arg, rmq_hook_attempt *attempt, rmq_failure *why) {
   rmq_lua_hooks *all = arg;
   if (!all->set) return 0;
   rmq_lua_hook_event event = {.function = RMQ_HOOK_BEFORE, .attempt = attempt, .changing = attempt};
-  handling h = {.all = all, .event = &event, .set = hold(all->set), .why = why};
+  handling h = {.all = all, .event = &event, .set = rmq_lua_hook_set_hold(all->set), .why = why};
   run(&h);
   *attempt->state = event.state;
   if (event.state) all->held++;
   if (all->set != h.set) update_table(all); /* the attempt's `after` comes whatever was removed */
-  let_go(all, h.set);
+  rmq_lua_hook_set_let_go(all, h.set);
   return h.status;
 }
 
@@ -558,13 +405,13 @@ static void update_table(rmq_lua_hooks *all) {
 
 void rmq_lua_hooks_set(lua_State *L, rmq_lua_hooks *all, int list, int self) {
   size_t n = lua_objlen(L, list);
-  rmq_lua_hook_set *set = n > 0 ? make_set(L, all, list) : NULL;
+  rmq_lua_hook_set *set = n > 0 ? rmq_lua_hook_set_make(L, all, list) : NULL;
   lua_rawgeti(L, LUA_REGISTRYINDEX, all->kept);
   lua_getfield(L, -1, "self");
   lua_pushvalue(L, self);
   lua_rawseti(L, -2, 1);
   lua_pop(L, 2);
-  let_go(all, all->set);
+  rmq_lua_hook_set_let_go(all, all->set);
   all->set = set;
   update_table(all);
 }
@@ -598,7 +445,7 @@ void rmq_lua_hooks_open(lua_State *L, rmq_lua_hooks *all, rmq_producer *producer
 }
 
 void rmq_lua_hooks_drop(rmq_lua_hooks *all) {
-  let_go(all, all->set);
+  rmq_lua_hook_set_let_go(all, all->set);
   all->set = NULL;
   update_table(all);
 }
@@ -607,11 +454,11 @@ void rmq_lua_hooks_close(rmq_lua_hooks *all) {
   lua_State *L = rmq_vm_state(all->vm);
   *all->box = NULL;
   for (size_t i = 0; i < all->n_blocks; i++) {
-    for (int j = 0; j < BLOCK; j++) let_go(all, all->blocks[i][j].set);
+    for (int j = 0; j < BLOCK; j++) rmq_lua_hook_set_let_go(all, all->blocks[i][j].set);
     free(all->blocks[i]);
   }
   free(all->blocks);
-  let_go(all, all->set);
+  rmq_lua_hook_set_let_go(all, all->set);
   luaL_unref(L, LUA_REGISTRYINDEX, all->slots);
   luaL_unref(L, LUA_REGISTRYINDEX, all->kept);
   free(all->keys);
