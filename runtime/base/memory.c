@@ -34,6 +34,18 @@ void *rmq_realloc(void *ptr, size_t size) {
   return moved;
 }
 
+void *rmq_list_room(void *list, size_t *cap, size_t count, size_t size) {
+  enum { KEPT = 1024 };
+  if (count == 0 && *cap > KEPT) {
+    free(list);
+    list = NULL;
+    *cap = 0;
+  }
+  if (count < *cap) return list;
+  *cap = *cap ? *cap * 2 : 16;
+  return rmq_realloc(list, *cap * size);
+}
+
 void *rmq_must(void *ptr) {
   if (!ptr) out_of_memory(0);
   return ptr;

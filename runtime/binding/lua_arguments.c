@@ -14,7 +14,7 @@
 #include "script/plugins.h"
 #include "wire/codes.h"
 
-enum { LOOK_AT_FIRST = 256, LOOK_AT_EACH = 64, KEPT_ITEMS = 1024 };
+enum { LOOK_AT_FIRST = 256, LOOK_AT_EACH = 64 };
 
 static const char *const message_fields[] = {
     "topic", "body",         "tags",          "keys",        "properties", "flag",
@@ -100,20 +100,8 @@ static rmq_slice read_message_text(lua_State *L, const rmq_arguments *arguments,
 
 /* --- Keys and properties --- */
 
-/* Room for one more in a list of `count`. What one huge message needed is not kept. */
-static void *room(void *list, size_t *cap, size_t count, size_t size) {
-  if (count == 0 && *cap > KEPT_ITEMS) {
-    free(list);
-    list = NULL;
-    *cap = 0;
-  }
-  if (count < *cap) return list;
-  *cap = *cap ? *cap * 2 : 16;
-  return rmq_realloc(list, *cap * size);
-}
-
 static void add_text(rmq_slice **list, size_t *cap, size_t count, rmq_slice text) {
-  *list = room(*list, cap, count, sizeof **list);
+  *list = rmq_list_room(*list, cap, count, sizeof **list);
   (*list)[count] = text;
 }
 
@@ -208,8 +196,8 @@ static void read_properties(lua_State *L, rmq_arguments *arguments, rmq_message 
   while (lua_next(L, RMQ_ARG_PROPERTIES)) {
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
       wrong_property(L, arguments);
-    arguments->properties =
-        room(arguments->properties, &arguments->properties_cap, n, sizeof *arguments->properties);
+    arguments->properties = rmq_list_room(arguments->properties, &arguments->properties_cap, n,
+                                          sizeof *arguments->properties);
     rmq_field *field = &arguments->properties[n++];
     field->name.ptr = lua_tolstring(L, -2, &field->name.len);
     field->value.ptr = lua_tolstring(L, -1, &field->value.len);

@@ -1,6 +1,5 @@
 #include <lauxlib.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -11,8 +10,6 @@
 
 /* Reads what a hook has left in ctx.message. What it was is checked here; what it says is checked by
  * the core, as it checks any message. */
-
-enum { KEPT_ITEMS = 1024 };
 
 typedef struct reading {
   lua_State *L;
@@ -103,28 +100,16 @@ static int read_body(const reading *r) {
 
 /* --- Tags, keys and properties --- */
 
-/* Room for one more in a list of `count`. What one huge message needed is not kept. */
-static void *room(void *list, size_t *cap, size_t count, size_t size) {
-  if (count == 0 && *cap > KEPT_ITEMS) {
-    free(list);
-    list = NULL;
-    *cap = 0;
-  }
-  if (count < *cap) return list;
-  *cap = *cap ? *cap * 2 : 16;
-  return rmq_realloc(list, *cap * size);
-}
-
 static void add_key(reading *r, rmq_slice key) {
   rmq_lua_hooks *all = r->all;
-  all->keys = room(all->keys, &all->keys_cap, r->users.n_keys, sizeof *all->keys);
+  all->keys = rmq_list_room(all->keys, &all->keys_cap, r->users.n_keys, sizeof *all->keys);
   all->keys[r->users.n_keys++] = key;
 }
 
 static void add_property(reading *r, rmq_field property) {
   rmq_lua_hooks *all = r->all;
-  all->properties =
-      room(all->properties, &all->properties_cap, r->users.n_properties, sizeof *all->properties);
+  all->properties = rmq_list_room(all->properties, &all->properties_cap, r->users.n_properties,
+                                  sizeof *all->properties);
   all->properties[r->users.n_properties++] = property;
 }
 
