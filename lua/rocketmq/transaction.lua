@@ -14,6 +14,7 @@ local naming = require "rocketmq.naming"
 local native = require "rocketmq.native.producer"
 local native_task = require "rocketmq.native.task"
 local producers = require "rocketmq.producer"
+local sending = require "rocketmq.sending"
 
 local take = native.take
 
@@ -79,7 +80,7 @@ end
 
 -- What execute sees: its own copy, with the id that the broker will ask with.
 local function copy_for_execute(message, id)
-  local copy = producers.copy_of(message)
+  local copy = sending.copy_of(message)
   copy.msg_id, copy.transaction_id = id, id
   return copy
 end
@@ -123,8 +124,8 @@ function methods:send_in_transaction(message, execute, arg, options)
   if type(execute) ~= "function" then
     error("send_in_transaction: execute must be a function, not " .. type(execute), 2)
   end
-  producers.check_options(options)
-  local result, failed = take(producers.hand_over(self.half, message, options))
+  sending.check_options(options)
+  local result, failed = take(sending.hand_over(self.half, message, options))
   if not result then return nil, failed end
   local state, remark, err = execute_local(result, message, execute, arg)
   local told, why = take(native.end_transaction(self.handle, result, state, remark))
