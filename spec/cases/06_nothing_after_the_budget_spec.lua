@@ -48,7 +48,8 @@ describe("a send whose time is over", function()
     rocketmq.sleep(20)
     assert.equal(1, calls)
     -- The last attempt may have been too late to be written.
-    assert.is_true(#c.mock:requests { code = SEND } - before <= err.attempts)
+    local sent = #c.mock:requests { code = SEND } - before
+    assert.is_true(sent == err.attempts or sent == err.attempts - 1)
   end)
 
   it("is a timeout also when it waited for the route only", function()
